@@ -1,0 +1,178 @@
+"""The contract between the suite and what it tests: ``Support``, ``Framework``, ``Implementation``, ``Prepared``.
+
+A plain function is enough. For ``attention``::
+
+    def my_attention(query, key, value, *, mask=None, bias=None, causal=False, scale=None): ...
+
+Its first three parameters receive arrays of the framework, (batch, heads, length, width); the names of the others say what
+it can be asked for. What a signature cannot say is said by ``my_attention.conformance = Support(...)``. Keyword arguments
+are passed only where the problem asks for them, so an implementation's own defaults are what is tested:
+
+* ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths)``: ``mask`` a boolean array, True = attend,
+  in the broadcast form of the problem; ``bias`` an array in the dtype of the query, added to the scaled scores; ``causal`` True;
+  ``alignment`` "top-left" or "bottom-right" (without this parameter, ``causal`` is used only where the implementation's
+  convention CON-ALIGNMENT is what the problem means); ``scale`` a float; ``key_lengths`` integers, one per batch row.
+* ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, key_lengths)``: arrays (batch, length, width),
+  ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is always passed, by name.
+* ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, x)``: ``dtype`` the framework's own dtype object;
+  ``arrangement`` "interleaved" or "concatenated"; ``x`` (batch, length, d_model), to which the encoding is to be added.
+
+An adapter never sees expected values, and no check looks inside an adapter: it converts (``Framework``), calls (the
+function), and reads back.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformance.errors import UsageError
+
+# Features that parameters of an attention function stand for: parameter name → feature of a problem.
+PARAMETER_FEATURES: dict[str, dict[str, str]] = {
+    "attention": {
+        "mask": "mask",
+        "bias": "bias",
+        "causal": "causal",
+        "scale": "scale",
+        "key_lengths": "key-lengths",
+    },
+    "multi_head_attention": {"mask": "mask", "causal": "causal", "key_lengths": "key-lengths"},
+    "sinusoidal_encoding": {"x": "addition"},
+}
+# Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
+IMPLIED_FEATURES: dict[str, frozenset[str]] = {
+    "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
+    "multi_head_attention": frozenset(
+        {
+            "cross-attention", "cross-length", "projection-bias", "no-projection-bias", "no-output-projection",
+            "output-bias", "no-output-bias", "full-weights", "inner-width", "value-width",
+        }  # fmt: skip
+    ),
+    "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """What an implementation declares. Everything has a default, so that a plain function needs none of it.
+
+    * ``features``: None reads them from the function's parameters (see PARAMETER_FEATURES); a set replaces that.
+      ``lacks`` takes implied features away (``grouped-heads``, ``value-width``, …).
+    * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: ``bhld`` or ``blhd``, the order of query, key, value
+      and output in its own interface.
+    * ``routes``: for a feature, other ways in which the suite may ask for it by rewriting the inputs, in order of preference:
+      ``mask`` (folded into the boolean mask), ``bias`` (folded into the additive bias), ``repeat`` (kv heads repeated).
+      ``native`` stands for the function's own parameter. Reports tell native from composed.
+    * ``exclusive``: features of which the implementation takes only one at a time; the suite folds the others into one.
+    * ``profile``: the numerics profile (conformance/oracle/profiles.py) for all dtypes or by dtype; None: judged as eager.
+    * ``conventions``: declared answers by convention id, such as ``{"CON-EMPTY-ROW": "zeros"}``.
+    * ``binds``: the function returns a callable without arguments, which does the computation: what it did before (building a
+      module, loading weights) is preparation, and not timed.
+    * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
+    """
+
+    operation: str = "attention"
+    features: frozenset[str] | None = None
+    lacks: frozenset[str] = frozenset()
+    dtypes: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16")
+    layouts: tuple[str, ...] = ("contiguous", "transposed", "strided", "expanded")
+    mask_forms: tuple[str, ...] = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
+    axes: str = "bhld"
+    routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exclusive: frozenset[str] = frozenset()
+    profile: str | Mapping[str, str] | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    binds: bool = False
+    device: str = "cpu"
+    compiles: bool = False
+
+    def profile_for(self, dtype: str) -> str | None:
+        """The declared numerics profile for ``dtype``; None where nothing is declared."""
+        if self.profile is None or isinstance(self.profile, str):
+            return self.profile
+        return self.profile.get(dtype)
+
+
+class Framework(Protocol):
+    """How arrays get in and out of one framework. Adding a framework is one file in ``implementations/`` with such a class."""
+
+    name: str
+
+    def missing(self, device: str) -> str | None:
+        """Why this framework, or the device, cannot be used here, as a sentence; None if it can."""
+
+    def version(self) -> str:
+        """The framework's version, for records."""
+
+    def from_numpy(self, array: np.ndarray, device: str) -> Any:
+        """The array in the framework, the same numbers, dtype and, where the framework has strides, memory layout."""
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        """The framework's array as NumPy, waiting for it if need be. Raises TypeError if it is no array of the framework."""
+
+    def dtype_of(self, name: str) -> Any:
+        """The framework's dtype object for ``float32`` and the like."""
+
+    def wait(self, result: Any) -> Any:
+        """Returns ``result`` once it has been computed."""
+
+    def shares_memory(self, first: Any, second: Any) -> bool:
+        """Whether the two arrays overlap in memory; False in frameworks with immutable arrays."""
+
+
+class Prepared(Protocol):
+    """A computation that is ready to run: conversion is behind, only the implementation's own work is left."""
+
+    def run(self) -> Any:
+        """Calls the implementation and waits for its result, which is returned as the framework has it."""
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        """The inputs read back from the framework, by name, to see whether they were changed."""
+
+    def aliases(self, output: Any) -> bool:
+        """Whether the output shares memory with an input."""
+
+    def read(self, output: Any) -> np.ndarray:
+        """The output as NumPy, axes in canonical order. Raises TypeError if it is not an array of the framework."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """What is under test: a function, what it declares, and the framework whose arrays it takes."""
+
+    name: str
+    function: Callable[..., Any]
+    support: Support
+    framework: Framework
+    source: str = ""  # where it is defined, ``file:line``, for reports
+
+    @property
+    def operation(self) -> str:
+        return self.support.operation
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that it offers natively."""
+        if self.support.features is not None:
+            named = self.support.features
+        else:
+            table = PARAMETER_FEATURES[self.operation]
+            named = frozenset(table[name] for name in parameters(self.function) if name in table)
+        return (named | IMPLIED_FEATURES[self.operation]) - self.support.lacks
+
+    def missing(self) -> str | None:
+        """Why it cannot run here (no framework, no device), as a sentence; None if it can."""
+        return self.framework.missing(self.support.device)
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameter names of ``function``; raises UsageError where Python cannot tell them."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"The parameters of {function!r} cannot be read: wrap it in a Python function whose parameter names say what it takes."
+        ) from None

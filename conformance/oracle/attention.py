@@ -1,0 +1,197 @@
+"""The oracle of attention: float64 NumPy (longdouble for float64 cases) on the rounded inputs, blocked over query rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from conformance.dtypes import float_type
+from conformance.errors import ProblemError
+from conformance.inputs import AttentionInputs
+from conformance.oracle import budget
+from conformance.oracle.expected import Expected
+from conformance.oracle.profiles import Roundoffs, roundoffs
+from conformance.visibility import visible_block
+
+Array = np.ndarray
+EXTENDED = np.finfo(np.longdouble).nmant > 60  # x86: 64 bits of significand; elsewhere float64 cases go to mpmath
+BLOCK_PAIRS = 1 << 20  # query–key pairs held at once: 8 MiB a temporary array
+SAMPLED_PAIRS = 1 << 28  # beyond this many pairs only sampled query rows are computed
+SAMPLED_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Tensors:
+    """Query as (B, Hkv, G, Lq, d), key and value as (B, Hkv, 1, Lk, ·), finite: what is not finite is kept apart."""
+
+    query: Array
+    key: Array
+    value: Array
+    scale: float
+    bad_query: Bool[Array, "b hkv g lq"] | None
+    bad_key: Bool[Array, "b hkv 1 lk"] | None
+    bad_value: Bool[Array, "b hkv 1 lk dv"] | None
+    raw_value: Array
+
+
+def work_dtype(dtype: str) -> type[np.floating]:
+    """The type that expected values are computed in: it has at least 11 more significant bits than ``dtype``."""
+    return np.longdouble if dtype == "float64" else np.float64
+
+
+def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expected:
+    """The expected output and its budget under ``profile``.
+
+    Not judged: rows that see no key, rows with a score of +inf, and rows from which a non-finite key or value is hidden
+    (conventions all three). Raises ProblemError for head counts that do not divide.
+    """
+    batch, heads, query_length, width = inputs.query.shape
+    kv_heads, key_length = inputs.key.shape[1:3]
+    value_width = inputs.value.shape[3]
+    if heads % kv_heads:
+        raise ProblemError(f"{heads} query heads cannot be shared out over {kv_heads} key heads.")
+    dtype = inputs.query.dtype.name
+    kind, unit = float_type(dtype), roundoffs(profile, dtype)
+    rows = sampled_rows(batch * heads, query_length, key_length)
+    positions = np.arange(query_length) if rows is None else rows
+    group = heads // kv_heads
+    work = work_dtype(dtype)
+    tensors = _prepare(inputs, work, (batch, kv_heads, group, query_length, width))
+
+    block = max(1, BLOCK_PAIRS // (batch * heads * key_length))
+    outputs, budgets, judged = [], [], []
+    for start in range(0, len(positions), block):
+        index = positions[start : start + block]
+        o, b, ok = _block(inputs, tensors, index, kv_heads, group, kind, unit)
+        outputs.append(o.reshape(batch, heads, len(index), value_width))
+        budgets.append(b.reshape(batch, heads, len(index), value_width))
+        judged.append(ok.reshape(batch, heads, len(index), 1))
+    output, bound, decided = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2) for parts in (outputs, budgets, judged))
+    if dtype == "float64" and not EXTENDED:
+        from conformance.oracle.exact import attention as exact_attention
+
+        output = exact_attention(inputs)[:, :, positions]
+    return Expected(output, bound, decided, (batch, heads, query_length, value_width), dtype, rows)
+
+
+def sampled_rows(heads: int, query_length: int, key_length: int) -> Array | None:
+    """Evenly spaced query rows, first and last among them, where all would be too many; None where all are computed."""
+    if heads * query_length * key_length <= SAMPLED_PAIRS or query_length <= SAMPLED_ROWS:
+        return None
+    return np.arange(SAMPLED_ROWS) * (query_length - 1) // (SAMPLED_ROWS - 1)
+
+
+def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> _Tensors:
+    query = inputs.query.astype(work).reshape(shape)
+    key = inputs.key.astype(work)[:, :, None]
+    raw_value = value = inputs.value.astype(work)[:, :, None]
+    bad_query = bad_key = bad_value = None
+    if not np.isfinite(query).all():
+        bad_query = ~np.isfinite(query).all(-1)
+        query = np.where(np.isfinite(query), query, 0)
+    if not np.isfinite(key).all():
+        bad_key = ~np.isfinite(key).all(-1)
+        key = np.where(np.isfinite(key), key, 0)
+    if not np.isfinite(value).all():
+        bad_value = ~np.isfinite(value)
+        value = np.where(bad_value, 0, value)
+    scale = 1.0 / np.sqrt(work(shape[-1])) if inputs.scale is None else work(inputs.scale)
+    return _Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value)
+
+
+def _block(
+    inputs: AttentionInputs, tensors: _Tensors, index: Array, kv_heads: int, group: int, kind: object, unit: Roundoffs
+) -> tuple[Array, Array, Array]:
+    """Output, budget and judged rows of the query rows ``index``, as (B, Hkv, G, rows, ·)."""
+    batch, heads = inputs.query.shape[:2]
+    key_length = inputs.key.shape[2]
+    contiguous = index[-1] - index[0] + 1 == len(index)
+
+    def grouped(array: Array) -> Array:
+        """(#B, #Hq, rows, Lk) as (#B, #Hkv, #G, rows, Lk)."""
+        if array.shape[1] == 1:
+            return array[:, :, None]
+        return array.reshape(array.shape[0], kv_heads, group, *array.shape[2:])
+
+    if contiguous:
+        visible = visible_block(inputs, int(index[0]), int(index[-1]) + 1)
+    else:
+        parts = [visible_block(inputs, int(i), int(i) + 1) for i in index]
+        full = [np.broadcast_to(p, (*p.shape[:2], 1, p.shape[3])) for p in parts if p is not None]
+        visible = np.concatenate(full, axis=2) if full else None
+    visible = None if visible is None else grouped(visible)
+
+    query = tensors.query[..., index, :] if len(index) < tensors.query.shape[-2] else tensors.query
+    products = (query @ tensors.key.swapaxes(-1, -2)) * tensors.scale
+    scores = products
+    if inputs.bias is not None:
+        bias = inputs.bias.reshape((1,) * (4 - inputs.bias.ndim) + inputs.bias.shape)
+        bias = grouped(bias if bias.shape[2] == 1 else bias[:, :, index]).astype(products.dtype)
+        seen = bias != -np.inf
+        if not seen.all():
+            visible = seen if visible is None else visible & seen
+            bias = np.where(seen, bias, 0)
+        scores = products + bias
+    judged = np.ones(products.shape[:-1], dtype=bool)
+    if visible is not None:
+        scores = np.where(visible, scores, -np.inf)
+    top = scores.max(-1, keepdims=True)
+    empty = top == -np.inf
+    if empty.any():
+        judged &= ~empty[..., 0]
+        top = np.where(empty, 0.0, top)
+    exponentials = np.exp(scores - top)
+    total = exponentials.sum(-1, keepdims=True)
+    if empty.any():
+        total = np.where(empty, 1.0, total)
+    weights = exponentials / total
+    output = weights @ tensors.value
+
+    f64 = np.float64
+    narrow = products.dtype != f64
+    q64, k64, v64 = (a.astype(f64) if narrow else a for a in (query, tensors.key, tensors.value))
+    p64, o64, a64, top64 = (a.astype(f64) if narrow else a for a in (weights, output, products, top))
+    finite_scores = a64 if scores is products else np.where(np.isfinite(scores), scores, top).astype(f64)
+    count: Array | int = key_length if visible is None else visible.sum(-1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = budget.score_error(q64, k64, a64, finite_scores, top64, float(tensors.scale), inputs.bias is not None, kind, unit)
+        spread = budget.spread_of_scores(p64, error, v64, o64, visible)
+        bound = budget.combine(budget.value_error(p64, v64, o64, count, kind, unit), spread, unit)
+    if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:
+        output, judged = _spread_nonfinite(inputs, tensors, index, visible, weights, output, judged)
+    return output, bound, judged
+
+
+def _spread_nonfinite(
+    inputs: AttentionInputs, tensors: _Tensors, index: Array, visible: Array | None, weights: Array, output: Array, judged: Array
+) -> tuple[Array, Array]:
+    """Puts NaN and infinity where they are due, and takes rows out of judgement where what is due is a convention."""
+    shape = weights.shape
+    seen = np.ones(shape, dtype=bool) if visible is None else np.broadcast_to(visible, shape)
+    output, judged = output.copy(), judged.copy()
+    if tensors.bad_value is not None:
+        bad = np.broadcast_to(tensors.bad_value, (*shape[:2], 1, *tensors.bad_value.shape[-2:]))
+        raw = tensors.raw_value
+        counts = {
+            name: seen.astype(np.float32) @ np.broadcast_to(which, bad.shape).astype(np.float32)
+            for name, which in (("nan", np.isnan(raw)), ("up", raw == np.inf), ("down", raw == -np.inf))
+        }
+        output[counts["up"] > 0] = np.inf
+        output[counts["down"] > 0] = -np.inf
+        output[(counts["nan"] > 0) | ((counts["up"] > 0) & (counts["down"] > 0))] = np.nan
+        judged &= ~(~seen & bad.any(-1)[..., None, :]).any(-1)
+    if tensors.bad_key is not None:
+        bad = np.broadcast_to(tensors.bad_key, (*shape[:2], 1, shape[-1]))[..., None, :]
+        with np.errstate(invalid="ignore"):
+            query = inputs.query.astype(np.float64).reshape(*shape[:3], -1, inputs.query.shape[-1])[..., index, :]
+            key = inputs.key.astype(np.float64)[:, :, None]
+            scores = query @ key.swapaxes(-1, -2) * float(tensors.scale)
+        output[(seen & np.isnan(scores)).any(-1)] = np.nan
+        judged &= ~(seen & np.isinf(scores)).any(-1)
+        judged &= ~(~seen & bad).any(-1)
+    if tensors.bad_query is not None:
+        bad_rows = tensors.bad_query[..., index]
+        nan_rows = np.isnan(inputs.query.astype(np.float64)).any(-1).reshape(*shape[:3], -1)[..., index]
+        output[nan_rows] = np.nan
+        judged &= ~(bad_rows & ~nan_rows)
+    return output, judged

@@ -1,0 +1,87 @@
+"""The problem of the sinusoidal positional encoding (Vaswani et al. 2017, section 3.5)."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from conformance.dtypes import float_type
+from conformance.problem import text as fields_of
+from conformance.problem.recipe import Recipe
+
+ARRANGEMENTS = ("interleaved", "concatenated")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinusoidalProblem:
+    """The table PE of ``length`` positions and ``width`` columns, or x + PE for a batch.
+
+    With ω_i = 10000^(−2i/width): interleaved, PE[p, 2i] = sin(p ω_i) and PE[p, 2i+1] = cos(p ω_i); concatenated, all the
+    sines, then all the cosines. ``arrangement`` default: the one that the implementation declares. An odd width keeps the
+    last sine without its cosine. ``rows`` are the positions that are judged (None: all). With ``batch`` > 0, ``values``
+    makes an x of (batch, length, width) to which the encoding is added.
+    """
+
+    operation: ClassVar[str] = "sinusoidal_encoding"
+
+    length: int
+    width: int
+    dtype: str = "float32"
+    arrangement: str = "default"
+    rows: tuple[int, ...] | None = None
+    batch: int = 0
+    values: Recipe = Recipe("gaussian")
+
+    FIELDS: ClassVar[tuple[str, ...]] = ("length", "width", "dtype", "arrangement", "rows", "batch", "values")
+
+    def __post_init__(self) -> None:
+        fields_of.positive(length=self.length, width=self.width)
+        float_type(self.dtype)
+        fields_of.one_of("arrangement", self.arrangement, ("default", *ARRANGEMENTS))
+        fields_of.demand(self.batch >= 0, f"batch={self.batch} must not be negative.")
+        fields_of.demand(
+            self.rows is None or all(0 <= row < self.length for row in self.rows),
+            f"rows={self.rows} must be positions below the length {self.length}.",
+        )
+
+    @cached_property
+    def text(self) -> str:
+        """The text form, from which ``parse`` makes an equal problem."""
+        words = [self.operation, f"length={self.length}", f"width={self.width}", f"dtype={self.dtype}"]
+        if self.arrangement != "default":
+            words.append(f"arrangement={self.arrangement}")
+        if self.rows is not None:
+            words.append(f"rows={','.join(map(str, self.rows))}")
+        if self.batch:
+            words += [f"batch={self.batch}", f"values={self.values}"]
+        return " ".join(words)
+
+    @classmethod
+    def from_text(cls, text: str) -> "SinusoidalProblem":
+        fields = fields_of.split_fields(text, cls.FIELDS)
+        return cls(
+            length=fields_of.integer(fields, "length"),
+            width=fields_of.integer(fields, "width"),
+            dtype=fields_of.required(fields, "dtype"),
+            arrangement=fields.get("arrangement", "default"),
+            rows=fields_of.integers(fields, "rows", ",") if "rows" in fields else None,
+            batch=fields_of.integer(fields, "batch") if "batch" in fields else 0,
+            values=Recipe.parse(fields.get("values", "gaussian.1#0"), "values"),
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        return fields_of.digest(self.text)
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        asked = {
+            "addition": self.batch > 0,
+            "odd-width": self.width % 2 == 1,
+            "interleaved": self.arrangement == "interleaved",
+            "concatenated": self.arrangement == "concatenated",
+        }
+        return frozenset(name for name, wanted in asked.items() if wanted)
+
+    def but(self, **changes: Any) -> "SinusoidalProblem":
+        """The same problem with some fields changed."""
+        return replace(self, **changes)

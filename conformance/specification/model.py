@@ -1,0 +1,88 @@
+"""Requirements and conventions as data: what a specification entry consists of."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformance.cases.draw import Draw
+from conformance.problem import Problem
+
+AREAS: dict[str, str] = {
+    "OUT": "Outputs",
+    "SCALE": "Scaling",
+    "MASK": "Masking",
+    "HEAD": "Heads",
+    "NUM": "Special numbers",
+    "POS": "Positional encoding",
+}
+
+# How a requirement's problems are checked: the procedures of conformance/checks/procedures.py.
+CHECKS: dict[str, str] = {
+    "values": "each problem's output is within its budget",
+    "repeat": "the same call twice gives outputs that agree within the budget",
+    "stale": "a call, one with other values in the same shapes, the first again: each output belongs to its own inputs",
+    "untouched": "the inputs read the same after the call as before",
+    "unaliased": "the output shares no memory with an input",
+    "routes": "every way in which the implementation can be asked gives an output within the budget",
+    "refuses": "the invalid request raises; silent acceptance is recorded",
+}
+
+_ID = re.compile(r"ATT-(?P<area>[A-Z]+)-\d{3}")
+
+
+def nothing() -> Iterable[Problem]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """One testable sentence.
+
+    ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``random`` says
+    what Hypothesis may draw for it. ``exempt`` says why its cases need not tell null models from the truth (V = 1, one key …);
+    empty where they must.
+    """
+
+    id: str
+    sentence: str
+    rationale: str
+    source: str
+    operation: str = "attention"
+    check: str = "values"
+    designed: Callable[[], Iterable[Problem]] = nothing
+    random: Draw | None = None
+    exempt: str = ""
+
+    def __post_init__(self) -> None:
+        match = _ID.fullmatch(self.id)
+        assert match and match["area"] in AREAS, self.id
+        assert self.check in CHECKS, self.check
+
+    @property
+    def area(self) -> str:
+        return self.id.split("-")[1]
+
+
+Ask = Callable[[Problem], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convention:
+    """A point on which released APIs legitimately differ: observed, compared with what is declared, never right or wrong.
+
+    ``observe`` receives ``ask``, which runs the implementation on a problem and returns its output; ``ask`` raises
+    ``Unsupported`` where the implementation lacks a feature, and lets its exceptions through. It returns a key of ``answers``.
+    """
+
+    id: str
+    question: str
+    source: str
+    answers: dict[str, str]
+    observe: Callable[[Ask], str]
+    operation: str = "attention"
+
+
+class Unsupported(Exception):
+    """The implementation does not offer what was asked; the text says which feature, dtype or layout."""

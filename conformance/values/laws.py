@@ -1,0 +1,156 @@
+"""Value laws: how query, key and value come about. A law is one function here; its docstring says what it is for.
+
+A law takes the problem and a ``Stream`` for each of query, key and value, and returns float64 arrays of the shapes
+(B, Hq, Lq, d), (B, Hkv, Lk, d), (B, Hkv, Lk, dv), which are then rounded to the problem's dtype. It may use integer
+operations, + − × ÷ √ and ldexp only. Changing what a law returns means a new version of it.
+"""
+
+import numpy as np
+
+from conformance.errors import ProblemError
+from conformance.problem import AttentionProblem, Cookbook
+from conformance.values.stream import Stream
+
+LAWS = Cookbook("value law")
+Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _shapes(problem: AttentionProblem) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    kv = (problem.batch, problem.kv_heads, problem.key_length)
+    return (problem.batch, problem.heads, problem.query_length, problem.width), (*kv, problem.width), (*kv, problem.value_width)
+
+
+def _off_centre(value: Stream, shape: tuple[int, ...]) -> np.ndarray:
+    """Values that differ per channel in mean, so that the mean of V is no zero."""
+    return value.normal(*shape) + 0.5 * value.normal(1, shape[1], 1, shape[3])
+
+
+@LAWS.entry("gaussian")
+def gaussian(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Bell-shaped entries of variance 1: logits of deviation 1. ``*a`` multiplies the query."""
+    q, k, v = _shapes(problem)
+    amplitude = 1.0 if problem.values.argument is None else problem.values.argument
+    return query.normal(*q) * amplitude, key.normal(*k), _off_centre(value, v)
+
+
+@LAWS.entry("spread")
+def spread(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Logit deviations 0.5, 1.5, 3 and 6 in turn over heads and rows of one tensor; V off centre."""
+    q, k, v = _shapes(problem)
+    levels = np.array([1.5, 3.0, 0.5, 6.0])
+    turn = (np.arange(q[1])[:, None] + np.arange(q[2])[None, :]) % 4
+    return query.normal(*q) * levels[turn][None, :, :, None], key.normal(*k), _off_centre(value, v)
+
+
+@LAWS.entry("heavy")
+def heavy(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Heavy-tailed V (a bell divided by a uniform number): a few values a hundred times the others; logits of deviation 2."""
+    q, k, v = _shapes(problem)
+    return 2.0 * query.normal(*q), key.normal(*k), value.normal(*v) / (value.uniform(*v) + 2.0**-7)
+
+
+@LAWS.entry("peaked")
+def peaked(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Logits of deviation 30: nearly one key per row. Shows the maximum's subtraction, hides most else."""
+    q, k, v = _shapes(problem)
+    return 30.0 * query.normal(*q), key.normal(*k), _off_centre(value, v)
+
+
+@LAWS.entry("flat")
+def flat(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Logits of deviation 1/64: nearly equal weights. Shows dropped and doubled keys, hides the scale."""
+    q, k, v = _shapes(problem)
+    return query.normal(*q) / 64.0, key.normal(*k), _off_centre(value, v)
+
+
+@LAWS.entry("frontier")
+def frontier(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Loud keys on both sides of every causal frontier: row i scores highest at keys i + offset and i + offset + 1.
+
+    The offset is the problem's alignment (bottom-right: Lk − Lq). A triangle that is one off reads, or misses, a loud key.
+    """
+    q, k, v = _shapes(problem)
+    offset = problem.key_length - problem.query_length if problem.causal == "bottom-right" else 0
+    codes = key.signs(1, k[1], k[2] + 1, k[3])
+    first = np.clip(np.arange(q[2]) + offset, 0, k[2])
+    second = np.clip(first + 1, 0, k[2])
+    group = np.arange(q[1]) * k[1] // q[1]
+    loud = codes[:, group][:, :, first] + codes[:, group][:, :, second]
+    q_array = 1.5 * loud + 0.25 * query.normal(*q)
+    k_array = codes[:, :, : k[2]] + 0.25 * key.normal(*k)
+    return q_array, k_array, _off_centre(value, v)
+
+
+@LAWS.entry("offset")
+def offset(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """A common offset on all scores of a row, ``*a`` after the default scale (1e5 unless said): softmax must not move."""
+    q, k, v = _shapes(problem)
+    amount = 1e5 if problem.values.argument is None else problem.values.argument
+    q_array, k_array = query.normal(*q), key.normal(*k)
+    q_array[..., 0] = 1.0
+    k_array[..., 0] = amount * np.sqrt(float(problem.width))
+    return q_array, k_array, _off_centre(value, v)
+
+
+@LAWS.entry("large-products")
+def large_products(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """Unscaled products near ``*a`` (1e5 unless said, beyond float16's 65504) whose scaled differences are ordinary."""
+    q, k, v = _shapes(problem)
+    amount = 1e5 if problem.values.argument is None else problem.values.argument
+    root = np.sqrt(amount / problem.width)
+    signs = key.signs(1, 1, 1, problem.width)
+    q_array = signs * root + query.normal(*q) * 0.0
+    k_array = signs * root * (1.0 + key.normal(*k) * np.sqrt(float(problem.width)) / amount * np.sqrt(amount) / 16.0)
+    return q_array + query.normal(*q) * root / 64.0, k_array, _off_centre(value, v)
+
+
+@LAWS.entry("signatures")
+def signatures(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """V carries the number of its batch row and head: an output that read another head or row is far off."""
+    q, k, v = _shapes(problem)
+    level = (1.0 + np.arange(v[0]) * v[1])[:, None] + np.arange(v[1])[None, :]
+    v_array = level[:, :, None, None] + 0.25 * value.normal(*v)
+    return 1.5 * query.normal(*q), key.normal(*k), v_array
+
+
+@LAWS.entry("ones-value")
+def ones_value(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """V = 1: the output is 1 wherever the weights add up to 1."""
+    q, k, v = _shapes(problem)
+    return 2.0 * query.normal(*q), key.normal(*k), np.ones(v)
+
+
+@LAWS.entry("identity-value")
+def identity_value(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """V = I (value width = key length): the output is the weights themselves."""
+    q, k, v = _shapes(problem)
+    if v[2] != v[3]:
+        raise ProblemError(f"The law identity-value needs a value width equal to the key length {v[2]}, not {v[3]}.")
+    return 2.0 * query.normal(*q), key.normal(*k), np.broadcast_to(np.eye(v[2]), v).copy()
+
+
+@LAWS.entry("zero-query")
+def zero_query(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """q = 0: the output is the mean of the visible V."""
+    q, k, v = _shapes(problem)
+    return np.zeros(q), key.normal(*k), _off_centre(value, v)
+
+
+@LAWS.entry("all-low")
+def all_low(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """All scores very negative, ``*a`` after the default scale (−1e5 unless said), with ordinary differences."""
+    q, k, v = _shapes(problem)
+    amount = -1e5 if problem.values.argument is None else problem.values.argument
+    q_array, k_array = query.normal(*q), key.normal(*k)
+    q_array[..., 0] = np.sqrt(float(problem.width)) * (-1.0 if amount < 0 else 1.0)
+    k_array[..., 0] = abs(amount)
+    return q_array, k_array, _off_centre(value, v)
+
+
+@LAWS.entry("subnormal")
+def subnormal(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """V in the subnormal range of the dtype; q and k ordinary. Flushing to zero is allowed."""
+    from conformance.dtypes import float_type
+
+    q, k, v = _shapes(problem)
+    return query.normal(*q), key.normal(*k), value.normal(*v) * (float_type(problem.dtype).tiny / 8.0)

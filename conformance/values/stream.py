@@ -1,0 +1,47 @@
+"""Random numbers that are the same bits on every machine and NumPy version.
+
+NumPy keeps the raw output of its bit generators stable, not its distributions; so numbers are made here from Philox words
+by integer operations, + − × ÷ √ and ldexp, which IEEE 754 defines to the last bit.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+_SQRT_3 = np.sqrt(3.0)
+_TAGS = {name: number for number, name in enumerate(("query", "key", "value", "mask", "bias", "edit", "weights", "lengths"), 1)}
+
+
+class Stream:
+    """Philox4x64 keyed by a seed and the name of the tensor that it fills."""
+
+    def __init__(self, seed: int, tag: str) -> None:
+        self._philox = np.random.Philox(key=np.array([seed, _TAGS[tag]], dtype=np.uint64))
+
+    def words(self, shape: tuple[int, ...]) -> Int[np.ndarray, "..."]:
+        """64-bit words."""
+        count = int(np.prod(shape, dtype=np.int64))
+        return self._philox.random_raw(count).reshape(shape)
+
+    def uniform(self, *shape: int) -> Float[np.ndarray, "..."]:
+        """Multiples of 2⁻³² in (0, 1)."""
+        return np.ldexp((self.words(shape) >> np.uint64(32)).astype(np.float64) + 0.5, -32)
+
+    def below(self, bound: int, *shape: int) -> Int[np.ndarray, "..."]:
+        """Whole numbers 0 … bound − 1 (bias below bound · 2⁻³²)."""
+        return ((self.words(shape) >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int64)
+
+    def normal(self, *shape: int) -> Float[np.ndarray, "..."]:
+        """Mean 0, variance 1, bell-shaped: four uniform 16-bit numbers of one word added (Irwin–Hall), |x| < 2·√3."""
+        words = self.words(shape)
+        quarters = words.view(np.uint16).reshape(*shape, 4)
+        total = quarters.sum(axis=-1, dtype=np.int64)
+        return np.ldexp((total - 131070).astype(np.float64), -16) * _SQRT_3
+
+    def signs(self, *shape: int) -> Float[np.ndarray, "..."]:
+        """−1 or 1."""
+        return np.where(self.words(shape) >> np.uint64(63), 1.0, -1.0)
+
+    def permutation(self, count: int) -> Int[np.ndarray, " count"]:
+        """A permutation of ``range(count)``, never the identity for count > 1."""
+        order = np.argsort(self.words((count,)), kind="stable")
+        return np.roll(order, 1) if count > 1 and (order == np.arange(count)).all() else order

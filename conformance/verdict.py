@@ -1,0 +1,98 @@
+"""The comparison of an output with what is expected: an outcome, and r = error / budget."""
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformance.dtypes import float_type
+from conformance.oracle.expected import Expected
+
+
+class Outcome(enum.StrEnum):
+    """What became of a case, an item or a run; later members are worse."""
+
+    PASS = "PASS"
+    SKIPPED = "SKIPPED"
+    UNSUPPORTED = "UNSUPPORTED"
+    WRONG_VALUE = "WRONG_VALUE"
+    NONFINITE = "NONFINITE"
+    WRONG_DTYPE = "WRONG_DTYPE"
+    WRONG_SHAPE = "WRONG_SHAPE"
+    NONDETERMINISTIC = "NONDETERMINISTIC"
+    MUTATED_INPUT = "MUTATED_INPUT"
+    ERROR = "ERROR"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    TIMEOUT = "TIMEOUT"
+    CRASH = "CRASH"
+
+    @property
+    def is_failure(self) -> bool:
+        return self not in (Outcome.PASS, Outcome.SKIPPED, Outcome.UNSUPPORTED)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``outcome`` with ``message``; ``r`` the largest error / budget (None where nothing was compared), at ``index``."""
+
+    outcome: Outcome
+    message: str = ""
+    r: float | None = None
+    index: tuple[int, ...] | None = None
+    got: float | None = None
+    want: float | None = None
+    budget: float | None = None
+
+
+def judge(output: np.ndarray, expected: Expected) -> Verdict:
+    """Compares shape, dtype, the pattern of non-finite elements, then values within the budget; the first that fails counts."""
+    if output.shape != expected.shape:
+        return Verdict(Outcome.WRONG_SHAPE, f"The output has shape {output.shape}, due is {expected.shape}.")
+    due = float_type(expected.dtype).numpy
+    if output.dtype != due:
+        return Verdict(Outcome.WRONG_DTYPE, f"The output is {output.dtype.name}, due is {expected.dtype}.")
+    got = output if expected.rows is None else output[..., expected.rows, :]
+    want = expected.output
+    got = got.astype(want.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.abs(got - want)
+        ratio = np.where(expected.judged, error / expected.budget, 0.0).astype(np.float64)
+    if np.isfinite(ratio).all():  # then both are finite wherever they are judged
+        return _by_value(ratio, got, want, expected)
+    return _with_nonfinite(ratio, got, want, expected)
+
+
+def _by_value(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expected: Expected) -> Verdict:
+    worst = int(ratio.argmax()) if ratio.size else None
+    if worst is None:
+        return Verdict(Outcome.PASS, r=0.0)
+    r = float(ratio.reshape(-1)[worst])
+    if r <= 1.0:
+        return Verdict(Outcome.PASS, r=r)
+    return _at(Outcome.WRONG_VALUE, r, np.unravel_index(worst, ratio.shape), got, want, expected)
+
+
+def _with_nonfinite(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expected: Expected) -> Verdict:
+    """Where something is not finite: the patterns must agree, overflow of the expected value to the dtype's infinity included."""
+    largest = float_type(expected.dtype).largest
+    due = np.where(np.abs(want) > largest * (1 + float_type(expected.dtype).unit_roundoff), np.copysign(np.inf, want), want)
+    due = np.where(np.isnan(want), np.nan, due)
+    same = (np.isnan(got) & np.isnan(due)) | (got == due)
+    finite = np.isfinite(got) & np.isfinite(due)
+    wrong = expected.judged & ~same & ~finite
+    if wrong.any():
+        index = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        return _at(Outcome.NONFINITE, None, index, got, due, expected)
+    return _by_value(np.where(finite & expected.judged, ratio, 0.0), got, want, expected)
+
+
+def _at(
+    outcome: Outcome, r: float | None, index: tuple[np.intp, ...], got: np.ndarray, want: np.ndarray, expected: Expected
+) -> Verdict:
+    place = tuple(int(i) for i in index)
+    position = place
+    if expected.rows is not None:
+        position = (*place[:-2], int(expected.rows[place[-2]]), place[-1])
+    g, w, b = float(got[place]), float(want[place]), float(expected.budget[place])
+    amount = "" if r is None else f", budget {b:.3g}, r = {r:.3g}"
+    return Verdict(outcome, f"At {position}: got {g!r}, want {w!r}{amount}.", r, position, g, w, b)
