@@ -1,0 +1,3 @@
+"""attention-conformance: the conformance suite for Transformer attention."""
+
+__version__ = "0.1.0"
