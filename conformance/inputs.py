@@ -1,25 +1,24 @@
 """The inputs of one computation, framework-free: what an adapter receives. Expected values never travel with them."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray
-Causal = Literal["none", "default", "top-left", "bottom-right"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionInputs:
-    """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores."""
+    """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores; ``causal`` is one of
+    ``conformance.problem.CAUSAL``."""
 
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]
     value: Float[Array, "b hkv lk dv"]
     mask: Bool[Array, "*#b_hq lq #lk"] | None = None
     bias: Float[Array, "*#b_hq lq #lk"] | None = None
-    causal: Causal = "none"
+    causal: str = "none"
     key_lengths: Int[Array, " b"] | None = None
     scale: float | None = None
 
@@ -56,7 +55,7 @@ class MultiHeadInputs:
     weights: Weights
     num_heads: int
     mask: Bool[Array, "*#b_h lq #lk"] | None = None
-    causal: Causal = "none"
+    causal: str = "none"
     key_lengths: Int[Array, " b"] | None = None
 
     def arrays(self) -> dict[str, Array]:

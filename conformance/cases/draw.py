@@ -1,28 +1,62 @@
-"""What Hypothesis may draw for a requirement: the description of problems, as data."""
+"""What Hypothesis may draw for a requirement: the description of problems, as data.
+
+Each field lists the choices for a field of the problem, the simplest first, since failures shrink towards it; "" stands for
+"absent". ``shapes`` names a set of the palette (conformance/cases/palette.py). Recipes are texts such as ``random.1*0.3`` or
+``permute-keys.1``, without form and seed, which are drawn.
+"""
 
 from dataclasses import dataclass
 
-ALL_DTYPES = ("float64", "float32", "float16", "bfloat16")
+ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")
 ALL_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
-GENERAL_LAWS = ("gaussian", "spread", "heavy", "signatures")
+KEY_FORMS = ("b1qk", "qk", "b11k", "1hqk", "bhqk")  # those that can hide one key and show another
+GENERAL_LAWS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """Choices for each field of a problem; "" stands for "absent". Shapes come from the palette (conformance/cases/palette.py).
-
-    ``shapes`` restricts the palette: ``any``, ``square`` (Lq = Lk), ``wide`` (Lq < Lk), ``tall`` (Lq > Lk), ``grouped``,
-    ``decode`` (Lq = 1), ``value-width`` (dv ≠ d). ``edits`` are texts such as ``permute-keys.1``, one of which is drawn.
-    """
+    """Choices for problems of plain attention. ``forms`` are the broadcast forms of masks, ``bias_forms`` those of biases."""
 
     shapes: str = "any"
     dtypes: tuple[str, ...] = ALL_DTYPES
     laws: tuple[str, ...] = GENERAL_LAWS
     masks: tuple[str, ...] = ("",)
-    forms: tuple[str, ...] = ALL_FORMS
+    forms: tuple[str, ...] = KEY_FORMS
     biases: tuple[str, ...] = ("",)
+    bias_forms: tuple[str, ...] = ("qk", "bhqk")
     causal: tuple[str, ...] = ("none",)
     key_lengths: bool = False
     scales: tuple[float | None, ...] = (None,)
     layouts: tuple[str, ...] = ("contiguous",)
     edits: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiHeadDraw:
+    """Choices for problems of multi-head attention; ``projection_bias`` False comes first where both are listed."""
+
+    shapes: str = "self"
+    dtypes: tuple[str, ...] = ALL_DTYPES
+    sources: tuple[str, ...] = ("self",)
+    weights: tuple[str, ...] = ("full",)
+    projection_bias: tuple[bool, ...] = (False, True)
+    outputs: tuple[str, ...] = ("plain", "bias")
+    masks: tuple[str, ...] = ("",)
+    forms: tuple[str, ...] = KEY_FORMS
+    causal: tuple[str, ...] = ("none",)
+    key_lengths: bool = False
+    edits: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinusoidalDraw:
+    """Choices for sinusoidal encodings: lengths up to ``longest``, even widths up to ``widest``; with addition to a batch or not."""
+
+    dtypes: tuple[str, ...] = ALL_DTYPES
+    arrangement: str = "default"
+    longest: int = 64
+    widest: int = 64
+    addition: bool = False
+
+
+AnyDraw = Draw | MultiHeadDraw | SinusoidalDraw

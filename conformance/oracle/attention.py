@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
-from conformance.dtypes import float_type
+from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs
 from conformance.oracle import budget
@@ -27,7 +27,7 @@ class _Tensors:
     query: Array
     key: Array
     value: Array
-    scale: float
+    scale: np.floating
     bad_query: Bool[Array, "b hkv g lq"] | None
     bad_key: Bool[Array, "b hkv 1 lk"] | None
     bad_value: Bool[Array, "b hkv 1 lk dv"] | None
@@ -66,12 +66,16 @@ def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expect
         outputs.append(o.reshape(batch, heads, len(index), value_width))
         budgets.append(b.reshape(batch, heads, len(index), value_width))
         judged.append(ok.reshape(batch, heads, len(index), 1))
-    output, bound, decided = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2) for parts in (outputs, budgets, judged))
-    if dtype == "float64" and not EXTENDED:
+    output, bound, decided = (_joined(parts) for parts in (outputs, budgets, judged))
+    if dtype == "float64" and not EXTENDED and np.isfinite(output).all():
         from conformance.oracle.exact import attention as exact_attention
 
         output = exact_attention(inputs)[:, :, positions]
     return Expected(output, bound, decided, (batch, heads, query_length, value_width), dtype, rows)
+
+
+def _joined(blocks: list[Array]) -> Array:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=2)
 
 
 def sampled_rows(heads: int, query_length: int, key_length: int) -> Array | None:
@@ -85,12 +89,14 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
     query = inputs.query.astype(work).reshape(shape)
     key = inputs.key.astype(work)[:, :, None]
     raw_value = value = inputs.value.astype(work)[:, :, None]
-    bad_query = bad_key = bad_value = None
+    bad_query: Array | None = None
+    bad_key: Array | None = None
+    bad_value: Array | None = None
     if not np.isfinite(query).all():
-        bad_query = ~np.isfinite(query).all(-1)
+        bad_query = (~np.isfinite(query)).any(-1)
         query = np.where(np.isfinite(query), query, 0)
     if not np.isfinite(key).all():
-        bad_key = ~np.isfinite(key).all(-1)
+        bad_key = (~np.isfinite(key)).any(-1)
         key = np.where(np.isfinite(key), key, 0)
     if not np.isfinite(value).all():
         bad_value = ~np.isfinite(value)
@@ -100,10 +106,9 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
 
 
 def _block(
-    inputs: AttentionInputs, tensors: _Tensors, index: Array, kv_heads: int, group: int, kind: object, unit: Roundoffs
+    inputs: AttentionInputs, tensors: _Tensors, index: Array, kv_heads: int, group: int, kind: FloatType, unit: Roundoffs
 ) -> tuple[Array, Array, Array]:
     """Output, budget and judged rows of the query rows ``index``, as (B, Hkv, G, rows, ·)."""
-    batch, heads = inputs.query.shape[:2]
     key_length = inputs.key.shape[2]
     contiguous = index[-1] - index[0] + 1 == len(index)
 
@@ -155,11 +160,21 @@ def _block(
     count: Array | int = key_length if visible is None else visible.sum(-1, keepdims=True)
     with np.errstate(over="ignore", invalid="ignore"):
         error = budget.score_error(q64, k64, a64, finite_scores, top64, float(tensors.scale), inputs.bias is not None, kind, unit)
+        size = _unit_of(v64)  # keeps squares of very large or small V in range
+        if size != 1.0:
+            v64, o64 = v64 / size, o64 / size
         spread = budget.spread_of_scores(p64, error, v64, o64, visible)
-        bound = budget.combine(budget.value_error(p64, v64, o64, count, kind, unit), spread, unit)
+        bound = budget.combine(budget.value_error(p64, v64, o64, kind, unit), spread, unit) * size
+        bound += budget.underflow(count, kind, unit)
     if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:
         output, judged = _spread_nonfinite(inputs, tensors, index, visible, weights, output, judged)
     return output, bound, judged
+
+
+def _unit_of(value: Array) -> float:
+    """1, or the largest |V| where its square could leave the range of float64."""
+    largest = float(np.abs(value).max(initial=0.0))
+    return 1.0 if largest == 0.0 or 1e-100 < largest < 1e100 else largest
 
 
 def _spread_nonfinite(

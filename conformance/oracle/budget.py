@@ -118,11 +118,10 @@ def value_error(
     weights: Float[Array, "*h lq lk"],
     value: Float[Array, "*h lk dv"],
     output: Float[Array, "*h lq dv"],
-    visible_count: Float[Array, "*h lq 1"] | int,
     kind: FloatType,
     unit: Roundoffs,
 ) -> Float[Array, "*h lq dv"]:
-    """The rest of the budget: roundings of P, of the sum over keys, of the result, and what may flush to zero."""
+    """The rest of the budget: roundings of P, of the sum over keys and of the result."""
     value_size = np.abs(value)
     bound = (unit.output + unit.probabilities) * np.abs(output)
     bound += 3.0 * unit.probabilities * np.sqrt((weights * weights) @ (value * value))
@@ -130,8 +129,12 @@ def value_error(
     if kind.name == "float16" and unit.probabilities >= kind.unit_roundoff:
         lost = np.where(weights < kind.tiny, np.minimum(weights, 2.0**-25), 0.0)
         bound += (unit.probabilities / kind.unit_roundoff) * (lost @ value_size)
-    bound += (visible_count + 1) * flush(kind, unit) + kind.subnormal
     return bound
+
+
+def underflow(visible_count: Float[Array, "*h lq 1"] | int, kind: FloatType, unit: Roundoffs) -> Float[Array, "*h lq 1"] | float:
+    """What may flush to zero: a product per visible key, and the result itself, to the smallest subnormal (not normal) number."""
+    return (visible_count + 1) * flush(kind, unit) + kind.subnormal
 
 
 def combine(rest: Array, spread: Array, unit: Roundoffs) -> Array:

@@ -52,7 +52,9 @@ class SinusoidalProblem:
         if self.rows is not None:
             words.append(f"rows={','.join(map(str, self.rows))}")
         if self.batch:
-            words += [f"batch={self.batch}", f"values={self.values}"]
+            words.append(f"batch={self.batch}")
+        if self.batch or self.values != Recipe("gaussian"):
+            words.append(f"values={self.values}")
         return " ".join(words)
 
     @classmethod

@@ -1,19 +1,19 @@
 """Edits: changes made to a problem's arrays after they were drawn, in the order in which the problem lists them.
 
 Each edit is one function of (inputs, stream, argument) that returns new inputs. They express the relations that an
-attention must satisfy (a permuted key, a row alone, a perturbed suffix) and the content behind masks.
+attention must satisfy: a permuted key, a row alone, a perturbed suffix. What lies behind masks and which special numbers
+stand where is in ``conformance/values/contents.py``.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from conformance.dtypes import round_to
 from conformance.inputs import AttentionInputs
 from conformance.problem import Cookbook
 from conformance.values.stream import Stream
-from conformance.visibility import visible_pairs
 
 EDITS = Cookbook("edit")
 
@@ -25,17 +25,16 @@ def _axis(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray 
     return np.take(array, index, axis=axis)
 
 
-def _in_dtype(inputs: AttentionInputs, array: np.ndarray) -> np.ndarray:
-    return array.astype(inputs.query.dtype)
+def _index(argument: float | None, count: int) -> int:
+    """The index that an edit's argument names, the last of ``count`` if it names none."""
+    return count - 1 if argument is None else int(argument) % count
 
 
-def hidden_keys(inputs: AttentionInputs) -> Bool[np.ndarray, "b hkv lk"]:
-    """The keys that no query of their group sees."""
-    visible = visible_pairs(inputs)
-    batch, heads, _, key_length = visible.shape
-    kv_heads = inputs.key.shape[1]
-    seen = visible.any(axis=2).reshape(batch, kv_heads, heads // kv_heads, key_length).any(axis=2)
-    return ~seen
+def _louder(array: np.ndarray, where: Any, stream: Stream, factor: float) -> np.ndarray:
+    """``array`` with its part ``where`` replaced by other bell-shaped numbers of deviation ``factor``."""
+    changed = array.copy()
+    changed[where] = round_to(factor * stream.normal(*changed[where].shape), array.dtype.name)
+    return changed
 
 
 @EDITS.entry("permute-batch")
@@ -47,9 +46,21 @@ def permute_batch(inputs: AttentionInputs, stream: Stream, argument: float | Non
 
 @EDITS.entry("batch-row")
 def batch_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One batch row alone, number ``*n``."""
-    row = np.array([int(argument or 0)])
+    """One batch row alone, number ``*n`` (the last unless said)."""
+    row = np.array([_index(argument, inputs.query.shape[0])])
     return _reorder(inputs, -4, row, row, lengths=row)
+
+
+@EDITS.entry("perturb-batch")
+def perturb_batch(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """The batch row ``*n`` (the last unless said) gets other, louder inputs: the other rows must not move."""
+    row = _index(argument, inputs.query.shape[0])
+    return replace(
+        inputs,
+        query=_louder(inputs.query, np.s_[row], stream, 4.0),
+        key=_louder(inputs.key, np.s_[row], stream, 2.0),
+        value=_louder(inputs.value, np.s_[row], stream, 8.0),
+    )
 
 
 @EDITS.entry("permute-heads")
@@ -87,11 +98,21 @@ def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | N
 
 @EDITS.entry("query-row")
 def query_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One query alone, number ``*n``, with its row of mask and bias."""
-    row = np.array([int(argument or 0)])
+    """One query alone, number ``*n`` (the last unless said), with its row of mask and bias."""
+    row = np.array([_index(argument, inputs.query.shape[2])])
     return replace(
         inputs, query=inputs.query[:, :, row], mask=_axis(inputs.mask, -2, row), bias=_axis(inputs.bias, -2, row)
     )  # fmt: skip
+
+
+@EDITS.entry("perturb-query")
+def perturb_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """The query ``*n`` (the last unless said) of each head made a hundred times louder than the others, which must not move.
+
+    Softmax over the wrong axis, or a maximum taken over more than one row, shows.
+    """
+    row = _index(argument, inputs.query.shape[2])
+    return replace(inputs, query=_louder(inputs.query, np.s_[:, :, row], stream, 100.0))
 
 
 @EDITS.entry("permute-keys")
@@ -110,7 +131,7 @@ def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None
 @EDITS.entry("scale-value")
 def scale_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V times ``*a``; a power of two keeps every bit."""
-    return replace(inputs, value=_in_dtype(inputs, inputs.value.astype(np.float64) * (2.0 if argument is None else argument)))
+    return replace(inputs, value=round_to(inputs.value.astype(np.float64) * (2.0 if argument is None else argument), inputs.query.dtype.name))
 
 
 @EDITS.entry("negate-query-and-key")
@@ -125,90 +146,56 @@ def equal_keys(inputs: AttentionInputs, stream: Stream, argument: float | None) 
     return replace(inputs, key=np.repeat(inputs.key[:, :, :1], inputs.key.shape[2], axis=2))
 
 
+@EDITS.entry("duplicate-keys")
+def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """Every key, with its value and its column of mask and bias, given twice in a row: the output stays."""
+    twice = np.repeat(np.arange(inputs.key.shape[2]), 2)
+    return replace(
+        inputs,
+        key=inputs.key[:, :, twice],
+        value=inputs.value[:, :, twice],
+        mask=_axis(inputs.mask, -1, twice),
+        bias=_axis(inputs.bias, -1, twice),
+        key_lengths=None if inputs.key_lengths is None else 2 * inputs.key_lengths,
+    )
+
+
+@EDITS.entry("permute-channels")
+def permute_channels(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """Channels of query and key in another common order, those of the value in another order of their own."""
+    order, value_order = stream.permutation(inputs.query.shape[3]), stream.permutation(inputs.value.shape[3])
+    return replace(inputs, query=inputs.query[..., order], key=inputs.key[..., order], value=inputs.value[..., value_order])
+
+
+@EDITS.entry("zero-channels")
+def zero_channels(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """The second half of the channels of query and key set to 0: they count for the default scale all the same."""
+    query, key = inputs.query.copy(), inputs.key.copy()
+    query[..., (query.shape[-1] + 1) // 2 :] = 0
+    key[..., (key.shape[-1] + 1) // 2 :] = 0
+    return replace(inputs, query=query, key=key)
+
+
 @EDITS.entry("suffix")
 def suffix(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """Keys and values from number ``*t`` on replaced by other, louder ones: causal rows before t must not move."""
-    start = int(argument or 0)
-    key, value = inputs.key.copy(), inputs.value.copy()
-    key[:, :, start:] = _in_dtype(inputs, 2.0 * stream.normal(*key[:, :, start:].shape))
-    value[:, :, start:] = _in_dtype(inputs, 8.0 * stream.normal(*value[:, :, start:].shape))
-    return replace(inputs, key=key, value=value)
+    """Keys and values from number ``*t`` on (the second half unless said) replaced by other, louder ones.
+
+    Causal rows before t must not move.
+    """
+    start = (inputs.key.shape[2] + 1) // 2 if argument is None else int(argument)
+    return replace(
+        inputs,
+        key=_louder(inputs.key, np.s_[:, :, start:], stream, 2.0),
+        value=_louder(inputs.value, np.s_[:, :, start:], stream, 8.0),
+    )
 
 
 @EDITS.entry("perturb-head")
 def perturb_head(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """The kv head ``*h`` gets other, louder keys and values: the other heads must not move."""
-    head = int(argument or 0) % inputs.key.shape[1]
-    key, value = inputs.key.copy(), inputs.value.copy()
-    key[:, head] = _in_dtype(inputs, 2.0 * stream.normal(*key[:, head].shape))
-    value[:, head] = _in_dtype(inputs, 8.0 * stream.normal(*value[:, head].shape))
-    return replace(inputs, key=key, value=value)
-
-
-@EDITS.entry("hidden-value")
-def hidden_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """V of every key that no query sees set to ``*a`` (1e4 unless said; inf and nan too)."""
-    value = inputs.value.copy()
-    value[hidden_keys(inputs)] = round_to(np.float64(1e4 if argument is None else argument)[None], _name(inputs))[0]
-    return replace(inputs, value=value)
-
-
-@EDITS.entry("hidden-key")
-def hidden_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """Every key that no query sees set to ``*a`` in all channels (inf and nan too)."""
-    key = inputs.key.copy()
-    key[hidden_keys(inputs)] = round_to(np.float64(1e2 if argument is None else argument)[None], _name(inputs))[0]
-    return replace(inputs, key=key)
-
-
-@EDITS.entry("loud-hidden")
-def loud_hidden(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """Every key that no query sees made ``*a`` times (4 unless said) its group's first query: its score would be the largest."""
-    kv_heads = inputs.key.shape[1]
-    group = inputs.query.shape[1] // kv_heads
-    loud = inputs.query[:, ::group, :1].astype(np.float64) * (4.0 if argument is None else argument)
-    hidden = hidden_keys(inputs)[..., None]
-    return replace(inputs, key=np.where(hidden, _in_dtype(inputs, loud), inputs.key))
-
-
-@EDITS.entry("low-visible")
-def low_visible(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """Scores of all visible keys near ``*a`` (−2e4 unless said): the last channel of q is 1 and of k the amount, 0 where hidden.
-
-    A finite fill value for hidden keys that is not lower than this lets them win. The scale is the default one.
-    """
-    amount = (-2e4 if argument is None else argument) * np.sqrt(float(inputs.query.shape[3]))
-    query, key = inputs.query.copy(), inputs.key.copy()
-    root = np.sqrt(abs(amount))
-    query[..., -1] = _in_dtype(inputs, np.array(root))
-    key[..., -1] = _in_dtype(inputs, np.where(hidden_keys(inputs), 0.0, -root if amount < 0 else root))
-    return replace(inputs, query=query, key=key)
-
-
-@EDITS.entry("put-query")
-def put_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One entry of the query, in the middle row of each head's first batch row, set to ``*a`` (nan, inf, −0 …)."""
-    return replace(inputs, query=_put(inputs.query, argument, _name(inputs)))
-
-
-@EDITS.entry("put-key")
-def put_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One entry of the key, in the middle row of each head's first batch row, set to ``*a`` (nan, inf, −0 …)."""
-    return replace(inputs, key=_put(inputs.key, argument, _name(inputs)))
-
-
-@EDITS.entry("put-value")
-def put_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One entry of the value, in the middle row of each head's first batch row, set to ``*a`` (nan, inf, −0 …)."""
-    return replace(inputs, value=_put(inputs.value, argument, _name(inputs)))
-
-
-def _put(array: np.ndarray, argument: float | None, dtype: str) -> np.ndarray:
-    changed = array.copy()
-    number = np.nan if argument is None else argument
-    changed[0, :, array.shape[2] // 2, array.shape[3] // 2] = round_to(np.float64(number)[None], dtype)[0]
-    return changed
-
-
-def _name(inputs: AttentionInputs) -> str:
-    return inputs.query.dtype.name
+    """The kv head ``*h`` (the last unless said) gets other, louder keys and values: the other heads must not move."""
+    head = _index(argument, inputs.key.shape[1])
+    return replace(
+        inputs,
+        key=_louder(inputs.key, np.s_[:, head], stream, 2.0),
+        value=_louder(inputs.value, np.s_[:, head], stream, 8.0),
+    )

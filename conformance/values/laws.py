@@ -94,14 +94,16 @@ def offset(problem: AttentionProblem, query: Stream, key: Stream, value: Stream)
 
 @LAWS.entry("large-products")
 def large_products(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
-    """Unscaled products near ``*a`` (1e5 unless said, beyond float16's 65504) whose scaled differences are ordinary."""
+    """Unscaled products near ``*a`` (1e5 unless said, beyond float16's 65504) whose differences are ordinary once scaled.
+
+    The first channel of q and k is √a each, within the range of every dtype; the other channels tell the keys apart.
+    """
     q, k, v = _shapes(problem)
-    amount = 1e5 if problem.values.argument is None else problem.values.argument
-    root = np.sqrt(amount / problem.width)
-    signs = key.signs(1, 1, 1, problem.width)
-    q_array = signs * root + query.normal(*q) * 0.0
-    k_array = signs * root * (1.0 + key.normal(*k) * np.sqrt(float(problem.width)) / amount * np.sqrt(amount) / 16.0)
-    return q_array + query.normal(*q) * root / 64.0, k_array, _off_centre(value, v)
+    root = np.sqrt(1e5 if problem.values.argument is None else problem.values.argument)
+    q_array, k_array = 2.0 * query.normal(*q), key.normal(*k)
+    q_array[..., 0] = root
+    k_array[..., 0] = root
+    return q_array, k_array, _off_centre(value, v)
 
 
 @LAWS.entry("signatures")

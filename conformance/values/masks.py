@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.errors import ProblemError
-from conformance.problem import Cookbook
+from conformance.problem import AttentionProblem, Cookbook, MultiHeadProblem
 from conformance.values.stream import Stream
 
 MASKS = Cookbook("mask")
@@ -26,6 +26,15 @@ def form_shape(form: str, batch: int, heads: int, query_length: int, key_length:
     if form == "qk":
         return (query_length, key_length)
     return tuple(sizes[letter] for letter in form)
+
+
+def made_mask(problem: AttentionProblem | MultiHeadProblem) -> Bool[np.ndarray, "..."] | None:
+    """The boolean mask that ``problem`` describes, in its broadcast form."""
+    recipe = problem.mask
+    if recipe is None:
+        return None
+    shape = form_shape(recipe.form, problem.batch, problem.heads, problem.query_length, problem.key_length)
+    return MASKS.find(recipe)(shape, Stream(recipe.seed, "mask"), recipe.argument)
 
 
 def _at_least_one(mask: Bool[np.ndarray, "..."], stream: Stream) -> Bool[np.ndarray, "..."]:
@@ -75,6 +84,12 @@ def first_tile(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.
 def one_key(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
     """One visible key a row, chosen at random."""
     return np.arange(shape[-1]) == stream.below(shape[-1], *shape[:-1], 1)
+
+
+@MASKS.entry("all-but-one")
+def all_but_one(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
+    """The opposite of one-key with the same seed: one hidden key a row. A row of a single key is empty."""
+    return ~one_key(shape, stream, argument)
 
 
 @MASKS.entry("empty-rows")

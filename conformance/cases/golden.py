@@ -1,0 +1,168 @@
+"""The golden cases: frozen problems with expected values from the exact oracle, read from ``golden/``.
+
+The text of a golden problem has ``values=golden.1#n``, n the number in the id ``GOLD-n``; its arrays, masks and biases
+included, are those of the files, whatever later becomes of the value laws that once made them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.cases.golden_files import checked_tensor, kept_tensors, read_json
+from conformance.errors import UsageError
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
+from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, parse
+from conformance.resources import golden_folder
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GoldenCase:
+    """One frozen case. ``inputs`` and ``expected`` describe the tensors (dtype, shape, sha256), which lie in ``file``."""
+
+    id: str
+    requirement: str
+    note: str
+    source: str
+    generator: str
+    made_from: str
+    profile: str
+    problem: Problem
+    file: Path
+    inputs: Mapping[str, dict[str, Any]]
+    expected: Mapping[str, dict[str, Any]]
+
+    @property
+    def number(self) -> int:
+        return int(self.id.removeprefix("GOLD-"))
+
+
+def load_cases(folder: Path | None = None) -> tuple[GoldenCase, ...]:
+    """All golden cases by ascending id; raises UsageError, naming the file, for what cannot be read as one."""
+    return tuple(_load(folder or golden_folder()).values())
+
+
+def golden_inputs(problem: Problem) -> Inputs:
+    """The stored inputs of a golden problem, as fresh arrays; raises UsageError for a problem that is not stored."""
+    return case_inputs(find_case(problem))
+
+
+def find_case(problem: Problem) -> GoldenCase:
+    """The golden case that ``problem`` is; raises UsageError where it is none, or one that was changed."""
+    case = _load(golden_folder()).get(problem.values.seed)
+    if case is None:
+        raise UsageError(f"There is no golden case number {problem.values.seed}: the last one is {load_cases()[-1].id}.")
+    if problem != case.problem:
+        raise UsageError(f"{case.id} is the problem '{case.problem.text}', and no field of it can be changed.")
+    return case
+
+
+def golden_output(problem: Problem) -> np.ndarray:
+    """The stored output of a golden problem, in float64; raises UsageError for a problem that is not stored."""
+    case = find_case(problem)
+    return _tensors(case, {"output": case.expected["output"]})["output"]
+
+
+def case_inputs(case: GoldenCase) -> Inputs:
+    """The inputs of ``case`` as fresh arrays; raises UsageError, naming file and tensor, for what is damaged."""
+    arrays = _tensors(case, case.inputs)
+    try:
+        return inputs_from(case.problem, arrays)
+    except (KeyError, TypeError) as error:
+        path = case.file.with_suffix(".json")
+        raise UsageError(f"The golden file {path} is damaged: {case.id} has not the inputs that it needs ({error}).") from None
+
+
+def golden_expected(case: GoldenCase) -> dict[str, np.ndarray]:
+    """The expected arrays by name, in float64: ``output``, ``budget``, intermediates where stored.
+
+    ``judged`` is there where some rows are not judged: boolean, of the output's shape with a last axis of 1.
+    """
+    return _tensors(case, case.expected)
+
+
+def forget() -> None:
+    """Forgets the files that were read, after they have been written."""
+    _load.cache_clear()
+    kept_tensors.cache_clear()
+
+
+def inputs_from(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
+    """The inputs that ``problem`` and its arrays by name amount to."""
+    if isinstance(problem, AttentionProblem):
+        return AttentionInputs(
+            query=arrays["query"],
+            key=arrays["key"],
+            value=arrays["value"],
+            mask=arrays.get("mask"),
+            bias=arrays.get("bias"),
+            causal=problem.causal,
+            key_lengths=_lengths(problem),
+            scale=problem.scale,
+        )
+    if isinstance(problem, MultiHeadProblem):
+        query = arrays["query"]
+        weights = {name.removeprefix("weights."): array for name, array in arrays.items() if name.startswith("weights.")}
+        return MultiHeadInputs(
+            query=query,
+            key=query if problem.source == "self" else arrays["key"],
+            value=query if problem.source == "self" else arrays["value"],
+            weights=Weights(**weights),
+            num_heads=problem.heads,
+            mask=arrays.get("mask"),
+            causal=problem.causal,
+            key_lengths=_lengths(problem),
+        )
+    return SinusoidalInputs(
+        length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement, rows=problem.rows,
+        x=arrays.get("x"),
+    )  # fmt: skip
+
+
+def _lengths(problem: AttentionProblem | MultiHeadProblem) -> np.ndarray | None:
+    return None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64)
+
+
+def _tensors(case: GoldenCase, described: Mapping[str, dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {name: checked_tensor(case.file, f"{case.id}/{name}", entry) for name, entry in described.items()}
+
+
+@lru_cache(maxsize=8)
+def _load(folder: Path) -> dict[int, GoldenCase]:
+    cases: dict[int, GoldenCase] = {}
+    for path in sorted(folder.glob("*.json")):
+        if path.name == "schema.json":
+            continue
+        document = read_json(path)
+        for position, entry in enumerate(document["cases"]):
+            case = _case(entry, path, position)
+            if case.number in cases:
+                raise UsageError(f"The golden case {case.id} is both in {cases[case.number].file.stem}.json and in {path}.")
+            cases[case.number] = case
+    if not cases:
+        raise UsageError(f"There are no golden cases in {folder}: restore its files.")
+    return dict(sorted(cases.items()))
+
+
+def _case(entry: dict[str, Any], path: Path, position: int) -> GoldenCase:
+    try:
+        case = GoldenCase(
+            **{name: entry[name] for name in ("id", "requirement", "note", "source", "generator", "made_from", "profile")},
+            problem=parse(entry["problem"]),
+            file=path.with_suffix(".safetensors"),
+            inputs=entry["inputs"],
+            expected=entry["expected"],
+        )
+        if not {"output", "budget"} <= set(case.expected):
+            raise ValueError("output or budget is not expected")
+        described = (*case.inputs.values(), *case.expected.values())
+        if not all(key in tensor for tensor in described for key in ("dtype", "shape", "sha256")):
+            raise ValueError("a tensor lacks dtype, shape or sha256")
+        if case.number != case.problem.values.seed:
+            raise ValueError(f"{case.id} holds the problem of number {case.problem.values.seed}")
+    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
+        raise UsageError(f"The golden file {path} is damaged in its case number {position + 1} ({error}): restore it.") from None
+    return case

@@ -1,0 +1,186 @@
+"""Makes one golden case: definition → inputs → exact values and budget → JSON entry and tensors."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from math import prod
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from conformance.cases.golden import inputs_from
+from conformance.cases.golden_files import Tensors, describe
+from conformance.dtypes import float_type, round_to
+from conformance.errors import UsageError
+from conformance.golden_tool.definitions import Definition
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.oracle import Expected, exact, expect
+from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.values import materialise
+
+GENERATOR = "attention-conformance golden 1"
+LARGEST = 1 << 20  # products in one case: the exact oracle takes about a microsecond for each
+# What the problem's text says of its arrays, which are stored; everything else in it is listed as a parameter.
+_NO_PARAMETERS = ("values", "mask", "bias", "edits", "layout")
+# A budget is computed with matrix products, whose last bits depend on the processor: a stored one stands while it is this near.
+BUDGET_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Made:
+    """A case as the files hold it: its JSON entry, and its tensors by their full names ``GOLD-0001/query``."""
+
+    entry: dict[str, Any]
+    tensors: Tensors
+
+
+def make(definition: Definition, arrays: Mapping[str, np.ndarray], stored_budget: np.ndarray | None = None) -> Made:
+    """The case that ``definition`` defines. ``stored_budget`` is kept where it is the computed one but for last bits.
+
+    Raises UsageError for a problem that is too large or no problem, or on which the two oracles disagree.
+    """
+    drawn = definition.parsed()
+    inputs = _inputs(definition, drawn, arrays)
+    problem = _stored_problem(drawn, inputs, definition.number)
+    profile = "fused" if float_type(problem.dtype).is_16_bit else "strict"
+    expected = _expected(definition, inputs, expect(inputs, profile), stored_budget)
+    named = _named(inputs)
+    parameters = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(problem).items()
+        if name not in _NO_PARAMETERS
+    }
+    entry = {
+        "id": definition.id,
+        "requirement": definition.requirement,
+        "operation": problem.operation,
+        "note": definition.note,
+        "source": definition.source,
+        "generator": GENERATOR,
+        "made_from": _made_from(definition),
+        "problem": problem.text,
+        "parameters": parameters,
+        "profile": profile,
+        "inputs": {name: describe(array) for name, array in named.items()},
+        "expected": {name: describe(array) for name, array in expected.items()},
+    }
+    return Made(entry, {f"{definition.id}/{name}": array for name, array in (named | expected).items()})
+
+
+def _inputs(definition: Definition, problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
+    """What the laws draw, with the written arrays in place of theirs."""
+    if problem.values.name == "golden":
+        raise UsageError(f"{definition.id}: a golden case is made from value laws, not from another golden case.")
+    inputs = materialise(problem)
+    if not definition.written and not definition.positions:
+        return inputs
+    if not isinstance(problem, SinusoidalProblem) and problem.edits:
+        raise UsageError(f"{definition.id}: arrays written by hand go with no edits, write what they should be.")
+    drawn = _named(inputs)
+    for name, written in definition.written.items():
+        if name not in drawn or written not in arrays:
+            raise UsageError(f"{definition.id}: there is no input {name!r} in the problem, or no array {written!r} for it.")
+        array = arrays[written].reshape((1,) * (drawn[name].ndim - arrays[written].ndim) + arrays[written].shape)
+        if array.shape != drawn[name].shape:
+            raise UsageError(f"{definition.id}: {written} has the shape {array.shape}, {name} needs {drawn[name].shape}.")
+        drawn[name] = array.astype(bool) if name == "mask" else round_to(array.astype(np.float64), problem.dtype)
+    if definition.positions:
+        query = drawn["query"]
+        encoding = SinusoidalInputs(
+            length=query.shape[1], width=query.shape[2], dtype=problem.dtype, arrangement="interleaved", x=query
+        )
+        drawn["query"] = round_to(exact.sinusoidal_encoding(encoding), problem.dtype)
+    return inputs_from(problem, drawn)
+
+
+def _named(inputs: Inputs) -> Tensors:
+    """The stored inputs by name. Self-attention has one input array, the query."""
+    named = dict(inputs.arrays())
+    if isinstance(inputs, MultiHeadInputs) and inputs.key is inputs.query:
+        del named["key"], named["value"]
+    mask = None if isinstance(inputs, SinusoidalInputs) else inputs.mask
+    return named if mask is None else named | {"mask": mask}
+
+
+def _stored_problem(problem: Problem, inputs: Inputs, number: int) -> Problem:
+    """The problem as golden case ``number``: its arrays are those stored, so what once edited them is no longer said."""
+    golden = Recipe("golden", number)
+    if isinstance(inputs, SinusoidalInputs):
+        return problem.but(values=golden)
+    assert isinstance(problem, AttentionProblem | MultiHeadProblem)
+    changes: dict[str, Any] = {
+        "values": golden,
+        "edits": (),
+        "batch": inputs.query.shape[0],
+        "mask": None if problem.mask is None else replace(golden, form=problem.mask.form),
+        "key_lengths": None if inputs.key_lengths is None else tuple(map(int, inputs.key_lengths)),
+    }
+    if isinstance(problem, AttentionProblem) and isinstance(inputs, AttentionInputs):
+        changes |= {
+            "heads": inputs.query.shape[1],
+            "kv_heads": inputs.key.shape[1],
+            "query_length": inputs.query.shape[2],
+            "key_length": inputs.key.shape[2],
+            "width": inputs.query.shape[3],
+            "value_width": inputs.value.shape[3],
+            "bias": None if problem.bias is None else replace(golden, form=problem.bias.form),
+            "layout": "contiguous",
+            "causal": inputs.causal,
+            "scale": inputs.scale,
+        }
+    return problem.but(**changes)
+
+
+def _expected(definition: Definition, inputs: Inputs, first: Expected, stored_budget: np.ndarray | None) -> Tensors:
+    """The exact output and steps, the budget, and which rows are judged where not all are."""
+    steps = _steps(definition, inputs)
+    output = steps.pop("output")
+    _certify(definition.id, output, first)
+    budget = np.where(first.judged, first.budget, np.inf)
+    expected = {"output": output, "budget": stored_budget if _near(stored_budget, budget) else budget}
+    if not first.judged.all():
+        expected["judged"] = first.judged
+    return expected | steps if definition.steps else expected
+
+
+def _near(stored: np.ndarray | None, budget: np.ndarray) -> TypeGuard[np.ndarray]:
+    """Whether a stored budget is the computed one but for BUDGET_TOLERANCE."""
+    if stored is None or stored.shape != budget.shape:
+        return False
+    return np.allclose(stored, budget, rtol=BUDGET_TOLERANCE, atol=0.0)
+
+
+def _steps(definition: Definition, inputs: Inputs) -> Tensors:
+    if isinstance(inputs, AttentionInputs):
+        _limit(definition, prod(inputs.query.shape[:3]) * inputs.key.shape[2] * (inputs.key.shape[3] + inputs.value.shape[3]))
+        return exact.attention_steps(inputs)
+    if isinstance(inputs, MultiHeadInputs):
+        inner = inputs.weights.query.shape[1] + inputs.weights.value.shape[1]
+        rows = inputs.query.shape[1] + inputs.key.shape[1]
+        _limit(definition, inputs.query.shape[0] * rows * inner * (inputs.query.shape[2] + rows))
+        return exact.multi_head_steps(inputs)
+    if definition.steps:
+        raise UsageError(f"{definition.id}: the sinusoidal encoding has no intermediate values to store.")
+    rows = inputs.length if inputs.rows is None else len(inputs.rows)
+    _limit(definition, rows * inputs.width)
+    return {"output": exact.sinusoidal_encoding(inputs)}
+
+
+def _limit(definition: Definition, products: int) -> None:
+    if products > LARGEST:
+        raise UsageError(f"{definition.id}: {products} products are too many for a golden case, which may have {LARGEST}.")
+
+
+def _certify(identifier: str, output: np.ndarray, first: Expected) -> None:
+    """Both oracles must agree to a hundredth of the budget and the rounding of the stored numbers to float64."""
+    allowed = 0.01 * first.budget + 0.5 * np.spacing(np.abs(output))
+    wrong = first.judged & ~(np.abs(first.output - output) <= allowed)
+    if output.shape != first.output.shape or wrong.any():
+        raise UsageError(f"{identifier}: the two oracles disagree, so that one of them is wrong; nothing was stored.")
+
+
+def _made_from(definition: Definition) -> str:
+    """Where the arrays came from, in words that a reader can follow without this tool."""
+    parts = [definition.problem]
+    parts += [f"{name} = {written}" for name, written in definition.written.items()]
+    parts += ["positions added to query"] if definition.positions else []
+    return "; ".join(parts)

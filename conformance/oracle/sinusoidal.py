@@ -1,0 +1,53 @@
+"""The oracle of the sinusoidal positional encoding (Vaswani et al. 2017, section 3.5)."""
+
+import numpy as np
+
+from conformance.dtypes import float_type
+from conformance.inputs import SinusoidalInputs
+from conformance.oracle.attention import EXTENDED
+from conformance.oracle.expected import Expected
+
+_U32 = 2.0**-24
+# Error of the exponent i·ln(10000)/d, in unit roundoffs per |ln ω|: that of the rounded constant ln 10000 (0.23 in float32,
+# 0.85 in float64, both to be had by hand) and 1.02 for the division and the product, which round independently.
+_EXPONENT_ERROR = {"float32": 0.23 + 1.02, "float64": 0.85 + 1.02}
+
+
+def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expected:
+    """The expected table (rows, width), or x + table (B, rows, width), and its budget; ``profile`` makes no difference.
+
+    Budget with ω the frequency of the column and u that of float64 or float32 (16-bit tables are made in float32 and
+    rounded): u·(2 + p·ω·(3 + c·|ln ω|)): the angle's error grows with p·ω and with the exponent that ω comes from.
+    """
+    kind = float_type(inputs.dtype)
+    positions = np.arange(inputs.length) if inputs.rows is None else np.array(inputs.rows)
+    columns = np.arange(inputs.width)
+    if inputs.arrangement == "concatenated":
+        half = (inputs.width + 1) // 2
+        pair, cosine = columns % half, columns >= half
+    else:
+        pair, cosine = columns // 2, columns % 2 == 1
+    frequency = np.power(np.longdouble(10000), -(2 * pair).astype(np.longdouble) / inputs.width)
+    angle = positions[:, None] * frequency[None, :]
+    table = np.where(cosine, np.cos(angle), np.sin(angle))
+
+    omega = frequency.astype(np.float64)
+    exponent_error = _EXPONENT_ERROR["float64" if inputs.dtype == "float64" else "float32"]
+    reach = positions[:, None] * (omega * (3.0 + exponent_error * np.abs(np.log(omega))))[None, :]
+    bound = min(_U32, kind.unit_roundoff) * (2.0 + reach)
+    if kind.is_16_bit:
+        bound = bound + kind.unit_roundoff * np.abs(table).astype(np.float64) + kind.subnormal
+    if inputs.dtype == "float64" and not EXTENDED:
+        from dataclasses import replace
+
+        from conformance.oracle.exact import sinusoidal_encoding
+
+        table = sinusoidal_encoding(replace(inputs, x=None))
+    shape: tuple[int, ...] = (inputs.length, inputs.width)
+    if inputs.x is not None:
+        x = inputs.x if inputs.rows is None else inputs.x[:, positions]
+        table = table + x.astype(np.longdouble)
+        bound = bound + kind.unit_roundoff * np.abs(table).astype(np.float64)
+        shape = inputs.x.shape
+    rows = None if inputs.rows is None else positions
+    return Expected(table, bound, np.ones(table.shape, dtype=bool), shape, inputs.dtype, rows)
