@@ -1,0 +1,24 @@
+"""Expectations: known failures of implementations, as TOML, strict in both directions.
+
+::
+
+    [[expected]]
+    requirement = "ATT-NUM-002"
+    outcome = "WRONG_VALUE"
+    reason = "0 · NaN behind the mask reaches the output"
+    link = "https://…"                      # optional, as is everything below
+    cases = ["0123456789ab"]                # digests of golden and designed cases; all of them if left out
+    dtypes = ["float16"]                    # all if left out
+    random = false                          # random cases must pass all the same; if left out, they may fail too
+    when = {platform = "linux", instruction_set = ["amx", "avx512"], torch = ">=2.5,<3"}
+"""
+
+from conformance.expectations.judging import Expectations, ImplementationExpectations, Status
+from conformance.expectations.load import builtin_expectations, is_skipped, load, load_skips, no_expectations
+from conformance.expectations.model import Expected, file_stem
+from conformance.expectations.update import update
+
+__all__ = [
+    "Expectations", "Expected", "ImplementationExpectations", "Status", "builtin_expectations", "file_stem", "is_skipped", "load",
+    "load_skips", "no_expectations", "update",
+]  # fmt: skip

@@ -1,0 +1,132 @@
+"""Reading expectations and skips from files."""
+
+import tomllib
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from conformance.dtypes import DTYPES
+from conformance.errors import UsageError
+from conformance.expectations.judging import Expectations
+from conformance.expectations.model import TEXT_CONDITIONS, Expected
+from conformance.records.environment import current_environment
+from conformance.records.model import Environment
+
+
+def load(path: Path | str, known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:
+    """The expectations of a folder of ``<implementation>.toml``, or of one file that holds for every implementation.
+
+    ``environment`` decides which conditions are met; by default, where this process runs. Raises UsageError, with file and
+    entry, for a path that is not there, invalid TOML, unknown keys, outcomes or requirements.
+    """
+    path = Path(path)
+    found = {file.stem: file for file in sorted(path.glob("*.toml"))} if path.is_dir() else {"": path}
+    return Expectations(
+        {stem: _file(file, known_requirements) for stem, file in found.items()}, environment or current_environment()
+    )
+
+
+def builtin_expectations(known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:
+    """The expectations of the implementations that come with the suite."""
+    folder = Path(str(files("implementations"))) / "expectations"
+    return load(folder, known_requirements, environment) if folder.is_dir() else no_expectations()
+
+
+def no_expectations() -> Expectations:
+    """Nothing is known to fail."""
+    return Expectations({}, current_environment())
+
+
+def load_skips(path: Path | str, known: Collection[str] | None = None) -> tuple[str, ...]:
+    """The patterns of a skips file: a requirement id or a pattern such as ATT-MASK-* a line, # begins a comment.
+
+    ``is_skipped`` applies them. Raises UsageError for a file that cannot be read and for a line that matches nothing in
+    ``known``, where that is given.
+    """
+    patterns = []
+    for number, line in enumerate(text_of(Path(path), "skips").splitlines(), start=1):
+        pattern = line.partition("#")[0].strip()
+        if not pattern:
+            continue
+        if known is not None and not any(fnmatchcase(identifier, pattern) for identifier in known):
+            raise UsageError(f"{path}, line {number}: {pattern!r} matches no requirement; correct or remove it.")
+        patterns.append(pattern)
+    return tuple(patterns)
+
+
+def is_skipped(requirement: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(requirement, pattern) for pattern in patterns)
+
+
+def parse(text: str, where: str, known_requirements: Collection[str] | None = None) -> tuple[Expected, ...]:
+    """The entries of an expectations file with content ``text``; ``where`` names it in messages. Raises UsageError.
+
+    Without ``known_requirements`` any requirement id is taken.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not valid TOML: {error}.") from None
+    entries = content.pop("expected", [])
+    if content:
+        raise UsageError(f"{where} has an unknown key {next(iter(content))!r}: it consists of [[expected]] entries only.")
+    if not isinstance(entries, list):
+        raise UsageError(f"{where}: expected is not a list of entries; write [[expected]] with two brackets.")
+    return tuple(_entries(entries, where, known_requirements))
+
+
+def _file(path: Path, known_requirements: Collection[str]) -> tuple[str, tuple[Expected, ...]]:
+    return str(path), parse(text_of(path, "expectations"), str(path), known_requirements)
+
+
+def _entries(entries: list[Any], where: str, known_requirements: Collection[str] | None) -> Iterator[Expected]:
+    for number, entry in enumerate(entries, start=1):
+        place = f"{where}, entry {number}"
+        try:
+            expected = msgspec.convert(entry, Expected)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{place}: {_plain(error)}.") from None
+        _demand_sense(expected, place, known_requirements)
+        yield expected
+
+
+def _demand_sense(expected: Expected, place: str, known_requirements: Collection[str] | None) -> None:
+    if known_requirements is not None and expected.requirement not in known_requirements:
+        raise UsageError(f"{place}: there is no requirement {expected.requirement!r}; correct or remove the entry.")
+    if not expected.outcome.is_failure:
+        raise UsageError(f"{place}: {expected.outcome} is no failure, so there is nothing to expect; remove the entry.")
+    for dtype in expected.dtypes:
+        if dtype not in DTYPES:
+            raise UsageError(f"{place}: unknown dtype {dtype!r}; use {', '.join(DTYPES)}.")
+    for name, condition in expected.when.items():
+        if name not in TEXT_CONDITIONS:
+            _demand_versions(name, condition, place)
+
+
+def _demand_versions(name: str, condition: str | tuple[str, ...], place: str) -> None:
+    try:
+        SpecifierSet(condition if isinstance(condition, str) else "a list")
+    except InvalidSpecifier:
+        raise UsageError(
+            f'{place}: when.{name} = {condition!r} is no range of versions such as ">=2.5,<3" '
+            f"(other conditions: {', '.join(TEXT_CONDITIONS)})."
+        ) from None
+
+
+def _plain(error: msgspec.ValidationError) -> str:
+    """The library's message in the words of the file: ``unknown field `x` - at `$.when` `` and the like."""
+    return str(error).replace("Object", "the entry").replace("`$.", "`").replace(" - at ", ", at ")
+
+
+def text_of(path: Path, kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The {kind} file {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"The {kind} file {path} is not UTF-8 text.") from None

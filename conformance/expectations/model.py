@@ -1,0 +1,55 @@
+"""What an expectation says."""
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+from packaging.specifiers import SpecifierSet
+
+from conformance.data import Data
+from conformance.records.model import Environment
+from conformance.verdict import Outcome
+
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+Cases = Literal["all"] | tuple[Digest, ...]
+TEXT_CONDITIONS = ("platform", "machine", "instruction_set")
+
+
+class Expected(Data, frozen=True, kw_only=True):
+    """A known failure: these golden and designed cases of ``requirement`` have this ``outcome``, and why.
+
+    ``cases`` "all" are those that run; ``dtypes`` narrows the choice where given. Random cases in these dtypes may fail too,
+    unless ``random`` is false. ``when`` names the environments in which this holds: ``platform``,
+    ``machine``, ``instruction_set`` (a word or a list of them), ``python`` or a package (a range of versions, ">=2.5,<3").
+    """
+
+    requirement: str
+    outcome: Outcome
+    reason: Annotated[str, Meta(min_length=1)]
+    link: str = ""
+    cases: Cases = "all"
+    dtypes: tuple[str, ...] = ()
+    random: bool = True
+    when: dict[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+    def covers(self, dtype: str) -> bool:
+        return not self.dtypes or dtype in self.dtypes
+
+    def holds_in(self, environment: Environment) -> bool:
+        """Whether every condition of ``when`` is met."""
+        return all(_met(name, condition, environment) for name, condition in self.when.items())
+
+
+def _met(name: str, condition: str | tuple[str, ...], environment: Environment) -> bool:
+    if name in TEXT_CONDITIONS:
+        wanted = (condition,) if isinstance(condition, str) else condition
+        return getattr(environment, name) in wanted
+    assert isinstance(condition, str), "checked when loaded"
+    installed = environment.python if name == "python" else environment.packages.get(name)
+    return installed is not None and SpecifierSet(condition).contains(installed, prereleases=True)
+
+
+def file_stem(implementation: str) -> str:
+    """The name, without .toml, of an implementation's file: characters that file names may not have become hyphens."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", implementation)

@@ -1,0 +1,157 @@
+"""Bringing expectations files up to date with a run, keeping every reason, link and comment that still has its entry."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.expectations.file import ExpectationsFile
+from conformance.expectations.judging import NOT_RUN, alike
+from conformance.expectations.load import parse, text_of
+from conformance.expectations.model import Cases, Expected, file_stem
+from conformance.records.model import CONFORMANCE_TIERS, Case, Item
+from conformance.records.run import Run
+from conformance.verdict import Outcome
+
+TO_BE_REVIEWED = "to be reviewed"
+
+
+def update(run: Run, folder: Path | str) -> list[Path]:
+    """Rewrites ``<implementation>.toml`` in ``folder`` for each implementation of the run; returns the files that changed.
+
+    Entries for requirements that did not run, or for other environments, stay as they are. New entries get the reason "to be
+    reviewed". Raises UsageError for a file that is no expectations file or cannot be written.
+    """
+    changed = []
+    for implementation in run.implementations:
+        path = Path(folder) / f"{file_stem(implementation)}.toml"
+        before = text_of(path, "expectations") if path.exists() else ""
+        after = _updated(run, implementation, before, str(path))
+        if after != before:
+            _write(path, after)
+            changed.append(path)
+    return changed
+
+
+def _updated(run: Run, implementation: str, before: str, where: str) -> str:
+    file = ExpectationsFile(before, where, implementation)
+    entries = parse(before, where)
+    file.demand_blocks(len(entries))
+    items = {i.requirement: i for i in run.items if i.implementation == implementation and i.outcome not in NOT_RUN}
+    cases = [case for case in run.cases if case.implementation == implementation and case.outcome not in NOT_RUN]
+    saw_all = run.header.tier in CONFORMANCE_TIERS
+    for requirement, item in sorted(items.items()):
+        own = {
+            place: one for place, one in enumerate(entries) if one.requirement == requirement and one.holds_in(run.environment)
+        }
+        plan = _Plan(item, [case for case in cases if case.requirement == requirement], saw_all)
+        kept: list[Expected] = []
+        for place, one in sorted(own.items(), key=lambda pair: pair[1].cases == "all"):  # those that name cases go first
+            revised = plan.revised(one, kept)
+            file.replace(place, one, revised)
+            kept += [] if revised is None else [revised]
+        file.append(plan.missing(kept))
+    return file.text()
+
+
+@dataclass
+class _Plan:
+    """What expectations of one requirement on one implementation should say, after a run."""
+
+    item: Item
+    cases: list[Case]
+    saw_all: bool
+    """Whether every case of the specification ran, so that a digest that is not among them is stale."""
+
+    @property
+    def judged(self) -> list[Case]:
+        return [case for case in self.cases if case.stratum != "random"]
+
+    @property
+    def died(self) -> bool:
+        """Whether the item took its process with it, so that no case tells of it."""
+        return self.item.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
+
+    def revised(self, entry: Expected, before: Iterable[Expected]) -> Expected | None:
+        """The entry with the cases that still fail as it says; None if nothing is left of it.
+
+        ``before`` are the entries already kept: "all" leaves out the cases that one of them names.
+        """
+        if self.died:
+            return entry if entry.outcome == self.item.outcome else None
+        selected = [case for case in self.judged if entry.covers(case.dtype)]
+        if entry.cases == "all":
+            named = {digest for other in before if other.cases != "all" for digest in other.cases}
+            selected = [case for case in selected if case.digest not in named]
+            unknown = not selected and not (self.judged and self.saw_all)
+            if unknown or (selected and all(case.outcome == entry.outcome for case in selected)):
+                return entry
+            left = {case.digest for case in selected if case.outcome == entry.outcome}
+        else:
+            left = {case.digest for case in selected if case.digest in entry.cases and case.outcome == entry.outcome}
+            if not self.saw_all:
+                left |= set(entry.cases) - {case.digest for case in self.judged}
+            if left == set(entry.cases):
+                return entry
+        if not left and not self._random_failures(entry):
+            return None
+        return _with_cases(entry, left)
+
+    def missing(self, kept: list[Expected]) -> list[Expected]:
+        """Entries for the failures that no kept entry expects."""
+        if self.died:
+            return [] if kept else [self._new(self.item.outcome, "all", ())]
+        uncovered = [case for case in self.judged if not any(_selects(entry, case) for entry in kept)]
+        outcomes = dict.fromkeys(case.outcome for case in uncovered if case.outcome.is_failure)
+        new = [entry for outcome in outcomes for entry in self._entries(outcome, uncovered)]
+        return new + self._random_entries([*kept, *new])
+
+    def _entries(self, outcome: Outcome, uncovered: list[Case]) -> list[Expected]:
+        """For the dtypes of which all cases fail so, "all"; for the others, their digests."""
+        failing = [case for case in uncovered if case.outcome == outcome]
+        whole = {case.dtype for case in failing} - {case.dtype for case in uncovered if case.outcome != outcome}
+        partial = {case.dtype for case in failing} - whole
+        entries = []
+        if whole:
+            everything = whole == {case.dtype for case in self.judged}
+            entries.append(self._new(outcome, "all", () if everything else tuple(sorted(whole))))
+        if partial:
+            digests = tuple(sorted({case.digest for case in failing if case.dtype in partial}))
+            entries.append(self._new(outcome, digests, tuple(sorted(partial))))
+        return entries
+
+    def _random_entries(self, present: list[Expected]) -> list[Expected]:
+        """Entries that allow the failures of random cases alone."""
+        left = [case for case in self.cases if case.stratum == "random" and not any(_allows(entry, case) for entry in present)]
+        return [
+            self._new(outcome, (), tuple(sorted({case.dtype for case in left if case.outcome == outcome})))
+            for outcome in dict.fromkeys(case.outcome for case in left)
+        ]
+
+    def _random_failures(self, entry: Expected) -> bool:
+        return any(case.stratum == "random" and _allows(entry, case) for case in self.cases)
+
+    def _new(self, outcome: Outcome, cases: Cases, dtypes: tuple[str, ...]) -> Expected:
+        requirement = self.item.requirement
+        return Expected(requirement=requirement, outcome=outcome, reason=TO_BE_REVIEWED, cases=cases, dtypes=dtypes)
+
+
+def _selects(entry: Expected, case: Case) -> bool:
+    return entry.covers(case.dtype) and (entry.cases == "all" or case.digest in entry.cases)
+
+
+def _allows(entry: Expected, case: Case) -> bool:
+    return entry.random and entry.covers(case.dtype) and alike(entry.outcome, case.outcome)
+
+
+def _with_cases(entry: Expected, digests: set[str]) -> Expected:
+    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+    return Expected(**{**fields, "cases": tuple(sorted(digests))})
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The expectations file {path} cannot be written: {error.strerror}.") from None

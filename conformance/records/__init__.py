@@ -1,0 +1,33 @@
+"""Records: what a run did, as lines of JSON from which every report is made.
+
+A header, then items, cases, conventions and timings as they come, then a footer; ``conformance/records.schema.json`` describes
+each kind. A file without its footer is truncated. Record files may be joined one after the other: reading merges them.
+"""
+
+from conformance.records.entries import implementation_entry, requirement_entry
+from conformance.records.environment import current_environment
+from conformance.records.lines import decode, encode
+from conformance.records.model import (
+    SCHEMA_VERSION,
+    Case,
+    Convention,
+    Counts,
+    Environment,
+    Footer,
+    Header,
+    ImplementationEntry,
+    Item,
+    Line,
+    RequirementEntry,
+    Timing,
+    Totals,
+)
+from conformance.records.reader import read_records
+from conformance.records.run import Run, merge
+from conformance.records.writer import RecordWriter
+
+__all__ = [
+    "SCHEMA_VERSION", "Case", "Convention", "Counts", "Environment", "Footer", "Header", "ImplementationEntry",
+    "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "Timing", "Totals", "current_environment", "decode", "encode",
+    "implementation_entry", "merge", "read_records", "requirement_entry",
+]  # fmt: skip

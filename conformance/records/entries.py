@@ -1,0 +1,37 @@
+"""What the header says of implementations and requirements, from what they declare."""
+
+from typing import TYPE_CHECKING
+
+from conformance.records.model import ImplementationEntry, RequirementEntry
+
+if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the specification
+    from conformance.adapter import Implementation
+    from conformance.specification.model import Requirement
+
+
+def implementation_entry(implementation: "Implementation") -> ImplementationEntry:
+    """The implementation's declaration; its framework's version is null where the framework is missing."""
+    support = implementation.support
+    missing = implementation.missing()
+    profiles = {dtype: support.profile_for(dtype) for dtype in support.dtypes}
+    return ImplementationEntry(
+        name=implementation.name,
+        operation=implementation.operation,
+        framework=implementation.framework.name,
+        framework_version=None if missing else implementation.framework.version(),
+        device=support.device,
+        dtypes=tuple(support.dtypes),
+        profile={dtype: profile for dtype, profile in profiles.items() if profile is not None},
+        features=tuple(sorted(implementation.features)),
+        routes={feature: tuple(routes) for feature, routes in support.routes.items()},
+        layouts=tuple(support.layouts),
+        conventions=dict(support.conventions),
+        source=implementation.source,
+        missing=missing,
+    )
+
+
+def requirement_entry(requirement: "Requirement") -> RequirementEntry:
+    return RequirementEntry(
+        id=requirement.id, area=requirement.area, operation=requirement.operation, sentence=requirement.sentence
+    )

@@ -1,0 +1,52 @@
+"""One record and its line of JSON."""
+
+import math
+from typing import Any
+
+import msgspec
+
+from conformance.errors import UsageError
+from conformance.records.model import SCHEMA_VERSION, Line
+
+_DECODER = msgspec.json.Decoder(Line)
+
+
+def encode(record: Line) -> bytes:
+    """The record as one line of JSON, without its end of line; ``decode`` gives an equal record."""
+    return msgspec.json.encode(_speakable(msgspec.to_builtins(record)))
+
+
+def decode(line: bytes | str) -> Line:
+    """The record that a line holds. Raises UsageError, without saying where the line is, for a line that is none."""
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        newer = _newer_schema(line)
+        if newer is not None:
+            raise UsageError(
+                f"it has records schema {newer}, and this version reads {SCHEMA_VERSION}: upgrade attention-conformance"
+            ) from None
+        raise UsageError(str(error).rstrip(".")) from None
+
+
+def _newer_schema(line: bytes | str) -> Any:
+    """The schema version that a header claims, where it is not ours."""
+    try:
+        content = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    if not isinstance(content, dict) or content.get("kind") != "header":
+        return None
+    version = content.get("schema", SCHEMA_VERSION)
+    return None if version == SCHEMA_VERSION else version
+
+
+def _speakable(value: Any) -> Any:
+    """Infinities and NaN as strings, at any depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {key: _speakable(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_speakable(entry) for entry in value]
+    return value

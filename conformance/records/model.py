@@ -1,0 +1,195 @@
+"""The lines of a record file as types. ``conformance/records.schema.json`` is generated from them."""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from conformance.accuracy import AccuracyEntry
+from conformance.data import Count, Data, Number
+from conformance.verdict import Outcome
+
+SCHEMA_VERSION: Final = 1
+
+Seconds = Annotated[float, Meta(ge=0)]
+Time = Annotated[datetime, Meta(tz=True)]
+Tier = Literal["quick", "full", "exhaustive", "custom"]
+Stratum = Literal["golden", "designed", "random"]
+CONFORMANCE_TIERS = ("full", "exhaustive")  # those that run all there is
+StatusWord = Literal["expected", "unexpected"]
+
+
+class Environment(Data, frozen=True, kw_only=True):
+    """Where the run took place. ``platform`` as Python's sys.platform, ``memory`` in bytes, ``instruction_set`` the best one of
+    the processor that is known to change results, ``packages`` the installed versions."""
+
+    python: str
+    platform: str
+    machine: str
+    cpu: str
+    cores: Count
+    memory: Count | None
+    instruction_set: str | None
+    packages: dict[str, str]
+
+
+class ImplementationEntry(Data, frozen=True, kw_only=True):
+    """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
+    offered natively, ``routes`` says for a feature how the suite may compose it. ``missing``: why it cannot run here."""
+
+    name: str
+    operation: str
+    framework: str
+    framework_version: str | None
+    device: str
+    dtypes: tuple[str, ...]
+    profile: dict[str, str]
+    features: tuple[str, ...]
+    routes: dict[str, tuple[str, ...]]
+    layouts: tuple[str, ...]
+    conventions: dict[str, str]
+    source: str
+    missing: str | None
+
+
+class RequirementEntry(Data, frozen=True, kw_only=True):
+    """A requirement that the run asked for."""
+
+    id: str
+    area: str
+    operation: str
+    sentence: str
+
+
+class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
+    """First line: which suite ran what, where and how. ``schema`` is the version of this file format, ``suite`` and
+    ``specification`` are theirs."""
+
+    schema: Literal[1] = SCHEMA_VERSION
+    suite: str
+    specification: str
+    started: Time
+    seed: int
+    tier: Tier
+    command: str
+    environment: Environment
+    implementations: tuple[ImplementationEntry, ...]
+    requirements: tuple[RequirementEntry, ...]
+
+
+class Counts(Data, frozen=True, kw_only=True):
+    """Problems of an item: run, by stratum; ``unsupported`` ones were not run; ``failed`` are among those run."""
+
+    golden: Count = 0
+    designed: Count = 0
+    random: Count = 0
+    unsupported: Count = 0
+    failed: Count = 0
+
+
+class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
+    """A requirement on an implementation. ``outcome`` is the worst of its cases; ``status`` is unexpected for a failure that is
+    not known and for a pass where a failure is known; ``reason`` says why it was skipped, is unsupported, known or unexpected.
+    ``examples`` were run by Hypothesis; ``seconds`` is wall time, ``implementation_seconds`` the part inside the implementation.
+    ``observations`` are worth knowing and never judged."""
+
+    requirement: str
+    implementation: str
+    outcome: Outcome
+    status: StatusWord
+    reason: str = ""
+    counts: Counts = Counts()
+    examples: Count = 0
+    seconds: Seconds = 0.0
+    implementation_seconds: Seconds = 0.0
+    accuracy: tuple[AccuracyEntry, ...] = ()
+    observations: dict[str, str | bool | int | float] = msgspec.field(default_factory=dict)
+
+
+class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
+    """A problem on an implementation: all golden and designed cases that ran, of the random ones the failures. ``id`` is the
+    requirement and the digest of the problem's ``text``. ``route`` is native, or says how the suite composed the request, such as
+    causal=mask. ``r`` is the largest error / budget, at ``index``, where the output was ``got`` in place of ``want``."""
+
+    NUMBERS = ("r", "got", "want", "budget")
+
+    id: Annotated[str, Meta(pattern=r"^[^/\s]+/[^/\s]+$")]
+    requirement: str
+    implementation: str
+    stratum: Stratum
+    dtype: str
+    text: str
+    route: str = "native"
+    outcome: Outcome
+    message: str = ""
+    r: Number | None = None
+    index: tuple[int, ...] | None = None
+    got: Number | None = None
+    want: Number | None = None
+    budget: Number | None = None
+    status: StatusWord
+    reason: str = ""
+    repro: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.id.partition("/")[2]
+
+
+class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convention"):
+    """What an implementation declares on a point where released APIs differ, and what was observed. ``agrees`` is null where
+    nothing was declared or nothing could be observed; ``message`` then says why."""
+
+    id: str
+    implementation: str
+    declared: str | None
+    observed: str | None
+    agrees: bool | None
+    message: str = ""
+
+
+class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
+    """Forward calls of an implementation at a named shape: median and quartiles of one call, over ``calls``; ``ratio`` of its
+    median to that of ``baseline``, below 1 if faster; ``percent_of_matmul``, its rate against the machine's own large matrix
+    product. ``r`` and ``outcome`` judge the timed call's own output; times are null unless it passed."""
+
+    NUMBERS = ("r",)
+
+    implementation: str
+    operation: str
+    shape: str
+    dtype: str
+    outcome: Outcome
+    calls: Count
+    flops: Count
+    baseline: str
+    median_seconds: Seconds | None = None
+    low_quartile_seconds: Seconds | None = None
+    high_quartile_seconds: Seconds | None = None
+    ratio: Seconds | None = None
+    percent_of_matmul: Seconds | None = None
+    r: Number | None = None
+    message: str = ""
+
+
+class Totals(Data, frozen=True, kw_only=True):
+    """Lines before the footer, by kind."""
+
+    items: Count = 0
+    cases: Count = 0
+    conventions: Count = 0
+    timings: Count = 0
+
+
+class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
+    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items whose status is that."""
+
+    finished: Time
+    counts: Totals
+    outcomes: dict[Outcome, Count]
+    unexpected: Count
+    exit_code: Annotated[int, Meta(ge=0, le=3)]
+
+
+Line = Header | Item | Case | Convention | Timing | Footer

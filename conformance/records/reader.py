@@ -1,0 +1,125 @@
+"""Reading a record file: every line is checked, and a file that does not end with its footer is refused."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.records.lines import decode
+from conformance.records.model import Case, Convention, Footer, Header, Item, Line, Timing, Totals
+from conformance.records.run import Run, merge
+
+
+def read_records(path: Path | str, partial: bool = False) -> Run:
+    """What the file records; files that were joined one after the other are merged.
+
+    Raises UsageError, with the line, for a file that is missing, foreign, damaged, of a newer schema or, unless ``partial``,
+    truncated. With ``partial``, what a run recorded before it died is read, a half-written last line left out.
+    """
+    path = Path(path)
+    shards: list[_Shard] = []
+    for number, record in _records(path, partial):
+        if isinstance(record, Header):
+            if shards and not partial:
+                shards[-1].demand_footer(path)
+            shards.append(_Shard(record))
+        elif not shards:
+            raise _bad(path, number, "it comes before any header")
+        else:
+            try:
+                shards[-1].add(record)
+            except UsageError as error:
+                raise _bad(path, number, str(error)) from None
+    if not shards:
+        raise UsageError(f"{path} is empty: name a record file of attention-conformance, such as reports/records.jsonl.")
+    if not partial:
+        shards[-1].demand_footer(path)
+    return merge(shard.run() for shard in shards)
+
+
+@dataclass
+class _Shard:
+    """The lines from a header to its footer."""
+
+    header: Header
+    items: list[Item] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
+    conventions: list[Convention] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
+    footer: Footer | None = None
+
+    def __post_init__(self) -> None:
+        self.requirements = {entry.id for entry in self.header.requirements}
+        self.implementations = {entry.name for entry in self.header.implementations}
+
+    def add(self, record: Line) -> None:
+        if self.footer is not None:
+            raise UsageError("it comes after the footer")
+        self._demand_known(record)
+        if isinstance(record, Case):
+            self.cases.append(record)
+        elif isinstance(record, Item):
+            self.items.append(record)
+        elif isinstance(record, Convention):
+            self.conventions.append(record)
+        elif isinstance(record, Timing):
+            self.timings.append(record)
+        elif isinstance(record, Footer):
+            self._end(record)
+
+    def _demand_known(self, record: Line) -> None:
+        if isinstance(record, Case | Item) and record.requirement not in self.requirements:
+            raise UsageError(f"the header does not list the requirement {record.requirement!r}")
+        if not isinstance(record, Footer | Header) and record.implementation not in self.implementations:
+            raise UsageError(f"the header does not list the implementation {record.implementation!r}")
+
+    def _end(self, footer: Footer) -> None:
+        counts = Totals(
+            items=len(self.items), cases=len(self.cases), conventions=len(self.conventions), timings=len(self.timings)
+        )
+        if footer.counts != counts:
+            raise UsageError(f"the footer counts {_listed(footer.counts)}, but the file holds {_listed(counts)}")
+        self.footer = footer
+
+    def demand_footer(self, path: Path) -> None:
+        if self.footer is None:
+            raise UsageError(
+                f"{path} is truncated: the run that was started {self.header.started:%Y-%m-%d %H:%M:%S} UTC has no footer, so it "
+                "did not come to its end; run it again, or ask for a partial report."
+            )
+
+    def run(self) -> Run:
+        footers = () if self.footer is None else (self.footer,)
+        return Run(
+            (self.header,), tuple(self.items), tuple(self.cases), tuple(self.conventions), tuple(self.timings), footers
+        )  # fmt: skip
+
+
+def _records(path: Path, partial: bool) -> Iterator[tuple[int, Line]]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"The record file {path} cannot be read: {error.strerror}.") from None
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = decode(line)
+        except UsageError as error:
+            if number < len(lines):
+                raise _bad(path, number, str(error)) from None
+            if partial:
+                return
+            raise UsageError(
+                f"{path} is truncated within line {number}: run again, or ask for a partial report ({error})."
+            ) from None
+        yield number, record
+
+
+def _bad(path: Path, number: int, detail: str) -> UsageError:
+    return UsageError(f"{path}, line {number} is no record: {detail}. The file is damaged or none of attention-conformance.")
+
+
+def _listed(counts: Totals) -> str:
+    return ", ".join(f"{getattr(counts, name)} {name}" for name in counts.__struct_fields__)

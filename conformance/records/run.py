@@ -1,0 +1,177 @@
+"""A run as it was recorded, and several runs, of a run cut into shards, as one."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from conformance.accuracy import Accuracy
+from conformance.errors import UsageError
+from conformance.records.model import (
+    CONFORMANCE_TIERS,
+    Case,
+    Convention,
+    Counts,
+    Environment,
+    Footer,
+    Header,
+    ImplementationEntry,
+    Item,
+    RequirementEntry,
+    Timing,
+)
+from conformance.verdict import Outcome
+
+_NOT_RUN = (Outcome.SKIPPED, Outcome.UNSUPPORTED)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one record file, or several merged ones, say. There is a header, and a footer unless truncated, for each shard."""
+
+    headers: tuple[Header, ...]
+    items: tuple[Item, ...] = ()
+    cases: tuple[Case, ...] = ()
+    conventions: tuple[Convention, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    footers: tuple[Footer, ...] = ()
+
+    @property
+    def header(self) -> Header:
+        return self.headers[0]
+
+    @property
+    def environment(self) -> Environment:
+        return self.header.environment
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each shard came to its end."""
+        return len(self.footers) == len(self.headers)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The largest of the shards'; None for a truncated run."""
+        return max(footer.exit_code for footer in self.footers) if self.is_complete else None
+
+    @property
+    def not_conformance(self) -> str:
+        """Why the run may not be cited as a conformance result, as a sentence; empty where it may."""
+        if not self.is_complete:
+            return "The run did not come to its end."
+        if self.header.tier not in CONFORMANCE_TIERS:
+            return f"The tier {self.header.tier} leaves cases out."
+        due = self._items_due()
+        if len(self.items) < due:
+            return f"Only {len(self.items)} of {due} pairs of requirement and implementation were run."
+        return ""
+
+    def _items_due(self) -> int:
+        operations = Counter(entry.operation for entry in self.implementations.values())
+        return sum(operations[entry.operation] for entry in self.requirements.values())
+
+    @cached_property
+    def implementations(self) -> dict[str, ImplementationEntry]:
+        return {entry.name: entry for header in self.headers for entry in header.implementations}
+
+    @cached_property
+    def requirements(self) -> dict[str, RequirementEntry]:
+        return {entry.id: entry for header in self.headers for entry in header.requirements}
+
+    @cached_property
+    def unexpected(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if item.status == "unexpected")
+
+
+def merge(runs: Iterable[Run]) -> Run:
+    """The runs as one. Raises UsageError unless they are shards of one: same versions and tier, no case in two of them."""
+    runs = tuple(runs)
+    if not runs:
+        raise UsageError("There are no runs to merge: name at least one record file.")
+    if len(runs) == 1:
+        return runs[0]
+    headers = tuple(header for run in runs for header in run.headers)
+    _same_suite(headers)
+    _same_implementations(headers)
+    _no_overlap(runs)
+    cases = {(case.id, case.implementation, case.stratum): case for run in runs for case in run.cases}
+    conventions = {(c.id, c.implementation, c.observed): c for run in runs for c in run.conventions}
+    return Run(
+        headers,
+        _merged_items(item for run in runs for item in run.items),
+        tuple(cases.values()),
+        tuple(conventions.values()),
+        tuple(timing for run in runs for timing in run.timings),
+        tuple(footer for run in runs for footer in run.footers),
+    )
+
+
+def _same_suite(headers: Sequence[Header]) -> None:
+    for name in ("suite", "specification", "tier"):
+        values = list(dict.fromkeys(getattr(header, name) for header in headers))
+        if len(values) > 1:
+            raise UsageError(f"Runs with different {name} ({', '.join(values)}) are no shards of one run: merge equal ones only.")
+
+
+def _same_implementations(headers: Sequence[Header]) -> None:
+    known: dict[str, ImplementationEntry] = {}
+    for entry in (entry for header in headers for entry in header.implementations):
+        first = known.setdefault(entry.name, entry)
+        if entry != first:
+            differing = [name for name in entry.__struct_fields__ if getattr(entry, name) != getattr(first, name)]
+            raise UsageError(
+                f"The runs to merge declare the implementation {entry.name} differently ({', '.join(differing)}): "
+                "run their shards with equal versions."
+            )
+
+
+def _no_overlap(runs: Sequence[Run]) -> None:
+    """Each golden or designed case, each stretch of random ones and each timing is in one run at most."""
+    times = Counter(what for run in runs for what in _ran(run))
+    for what, number in times.items():
+        if number > 1:
+            raise UsageError(f"{what} stands in {number} of the runs to merge, so they are no shards of one run: leave one out.")
+
+
+def _ran(run: Run) -> set[str]:
+    """What a run did, in words that are equal where two runs did the same."""
+    cases = {f"The {case.stratum} case {case.id} on {case.implementation}" for case in run.cases if case.stratum != "random"}
+    stretches = {
+        f"The random part of {item.requirement} on {item.implementation}, with the seed {header.seed},"
+        for header in run.headers
+        for item in run.items
+        if item.counts.random
+    }
+    timings = {f"The timing of {t.implementation} at {t.shape} in {t.dtype} ({t.operation})" for t in run.timings}
+    return cases | stretches | timings
+
+
+def _merged_items(items: Iterable[Item]) -> tuple[Item, ...]:
+    groups: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
+        groups.setdefault((item.requirement, item.implementation), []).append(item)
+    return tuple(group[0] if len(group) == 1 else _merged_item(group) for group in groups.values())
+
+
+def _merged_item(group: Sequence[Item]) -> Item:
+    counts = {name: sum(getattr(item.counts, name) for item in group) for name in Counts.__struct_fields__}
+    return Item(
+        requirement=group[0].requirement,
+        implementation=group[0].implementation,
+        outcome=_worst([item.outcome for item in group]),
+        status="unexpected" if any(item.status == "unexpected" for item in group) else "expected",
+        reason="; ".join(dict.fromkeys(item.reason for item in group if item.reason)),
+        counts=Counts(**counts),
+        examples=sum(item.examples for item in group),
+        seconds=sum(item.seconds for item in group),
+        implementation_seconds=sum(item.implementation_seconds for item in group),
+        accuracy=Accuracy.of(*(item.accuracy for item in group)).entries(),
+        observations={name: value for item in group for name, value in item.observations.items()},
+    )
+
+
+def _worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """The worst of the shards that ran; of all, where none ran."""
+    order = list(Outcome)
+    ran = [outcome for outcome in outcomes if outcome not in _NOT_RUN]
+    return max(ran or outcomes, key=order.index)

@@ -1,0 +1,76 @@
+"""Writing a record file, line by line, so that nothing already recorded is lost when the process dies."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode
+from conformance.records.lines import encode
+from conformance.records.model import Case, Convention, Footer, Header, Item, Line, Timing, Totals
+from conformance.verdict import Outcome
+
+
+class RecordWriter:
+    """Writes records to ``path`` as they come; each is handed to the operating system before ``write`` returns.
+
+    The file is begun anew with the first record, which must be the header, so that an earlier file survives a run that never
+    started. ``finish`` writes the footer; a file that is left without one is truncated, for readers too. As a context manager
+    it closes the file. Raises UsageError where the file cannot be written.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._file: BinaryIO | None = None
+        self._kinds: Counter[type] = Counter()
+        self._outcomes: Counter[Outcome] = Counter()
+        self.unexpected = 0
+
+    def write(self, record: Line) -> None:
+        """Appends the record."""
+        if self._file is None:
+            assert isinstance(record, Header) and not self._kinds, "the header comes first, and nothing after the footer"
+            self._file = self._open()
+        try:
+            self._file.write(encode(record) + b"\n")
+        except OSError as error:
+            raise UsageError(f"The records file {self.path} cannot be written: {error.strerror}.") from None
+        self._kinds[type(record)] += 1
+        if isinstance(record, Item):
+            self._outcomes[record.outcome] += 1
+            self.unexpected += record.status == "unexpected"
+
+    def finish(self, exit_code: ExitCode) -> Footer:
+        """Writes the footer and closes the file."""
+        footer = Footer(
+            finished=datetime.now(UTC),
+            counts=Totals(
+                items=self._kinds[Item], cases=self._kinds[Case], conventions=self._kinds[Convention], timings=self._kinds[Timing]
+            ),
+            outcomes={outcome: self._outcomes[outcome] for outcome in sorted(self._outcomes)},
+            unexpected=self.unexpected,
+            exit_code=int(exit_code),
+        )
+        self.write(footer)
+        self.close()
+        return footer
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "RecordWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _open(self) -> BinaryIO:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return open(self.path, "wb", buffering=0)
+        except OSError as error:
+            raise UsageError(f"The records file {self.path} cannot be written: {error.strerror}.") from None

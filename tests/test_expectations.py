@@ -1,0 +1,365 @@
+"""Expectations: strict in both directions, refused with a sentence where wrong, brought up to date without losing a word."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from support import runs
+
+from conformance.errors import UsageError
+from conformance.expectations import (
+    ImplementationExpectations,
+    builtin_expectations,
+    is_skipped,
+    load,
+    load_skips,
+    no_expectations,
+    update,
+)
+from conformance.records import Environment, Line, Run
+from conformance.specification import requirements
+from conformance.verdict import Outcome
+
+OUT, NUM = "ATT-OUT-001", "ATT-NUM-002"
+KNOWN = (OUT, NUM)
+PASS, WRONG, NONFINITE, ERROR = Outcome.PASS, Outcome.WRONG_VALUE, Outcome.NONFINITE, Outcome.ERROR
+A, B, C = runs.digest(1), runs.digest(2), runs.digest(3)
+
+
+def entry(more: str = "", requirement: str = OUT, outcome: str = "WRONG_VALUE", reason: str = "a reason") -> str:
+    return f'[[expected]]\nrequirement = "{requirement}"\noutcome = "{outcome}"\nreason = "{reason}"\n{more}\n'
+
+
+Expect = Callable[..., ImplementationExpectations]
+
+
+@pytest.fixture
+def expect(tmp_path: Path) -> Expect:
+    """The expectations of an implementation whose file has the given entries."""
+
+    def made(*entries: str, environment: Environment = runs.LINUX) -> ImplementationExpectations:
+        (tmp_path / "flawed.toml").write_text("\n".join(entries), encoding="utf-8")
+        return load(tmp_path, KNOWN, environment).for_("flawed")
+
+    return made
+
+
+def refusal(text: str, tmp_path: Path) -> str:
+    (tmp_path / "flawed.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as refused:
+        load(tmp_path, KNOWN, runs.LINUX)
+    return str(refused.value)
+
+
+# What is expected
+
+
+def test_without_an_expectation_only_failures_are_unexpected(expect: Expect) -> None:
+    for judged in (expect(), no_expectations().for_("flawed")):
+        assert judged.judge(OUT, "designed", A, "float32", PASS).expected
+        assert judged.judge(OUT, "designed", A, "float32", Outcome.UNSUPPORTED).expected
+        assert not judged.judge(OUT, "designed", A, "float32", WRONG).expected
+        assert not judged.judge(OUT, "random", A, "float32", WRONG).expected
+
+
+@pytest.mark.parametrize("stratum", ["golden", "designed"])
+def test_a_selected_case_must_fail_so(expect: Expect, stratum: str) -> None:
+    judged = expect(entry())
+    known = judged.judge(OUT, stratum, A, "float32", WRONG)
+    assert (known.expected, known.reason, known.word) == (True, "a reason", "expected")
+    passed = judged.judge(OUT, stratum, B, "float32", PASS)
+    assert (passed.expected, passed.word) == (False, "unexpected")
+    assert "remove entry 1" in passed.reason and "flawed.toml" in passed.reason
+    assert "NONFINITE, where WRONG_VALUE is expected" in judged.judge(OUT, stratum, C, "float32", NONFINITE).reason
+    assert not judged.judge(OUT, stratum, C, "float32", NONFINITE).expected
+    assert judged.judge(OUT, stratum, A, "float32", Outcome.UNSUPPORTED).expected
+    assert not judged.judge(NUM, stratum, A, "float32", WRONG).expected
+
+
+def test_random_cases_may_fail(expect: Expect) -> None:
+    judged = expect(entry(), entry('dtypes = ["float16"]\nrandom = false', NUM))
+    assert judged.judge(OUT, "random", A, "float32", WRONG).expected
+    assert judged.judge(OUT, "random", A, "float32", NONFINITE).expected
+    assert judged.judge(OUT, "random", A, "float32", PASS).expected
+    assert not judged.judge(OUT, "random", A, "float32", ERROR).expected
+    assert not judged.judge(NUM, "random", A, "float16", WRONG).expected
+
+
+def test_cases_and_dtypes_narrow(expect: Expect) -> None:
+    judged = expect(entry(f'cases = ["{A}"]\ndtypes = ["float32"]'))
+    assert judged.judge(OUT, "designed", A, "float32", WRONG).expected
+    assert not judged.judge(OUT, "designed", B, "float32", WRONG).expected
+    assert judged.judge(OUT, "designed", B, "float32", PASS).expected
+    assert not judged.judge(OUT, "random", C, "float16", WRONG).expected
+
+
+def test_a_named_case_goes_before_all(expect: Expect) -> None:
+    judged = expect(entry(), entry(f'cases = ["{A}"]', outcome="ERROR", reason="raises"))
+    assert judged.judge(OUT, "designed", A, "float32", ERROR).reason == "raises"
+    assert not judged.judge(OUT, "designed", A, "float32", WRONG).expected
+    assert judged.judge(OUT, "designed", B, "float32", WRONG).expected
+
+
+def test_whole_items(expect: Expect) -> None:
+    judged = expect(entry(outcome="CRASH"))
+    assert judged.judge_item(OUT, Outcome.CRASH).expected
+    assert not judged.judge_item(OUT, Outcome.TIMEOUT).expected
+    assert judged.judge_item(NUM, Outcome.SKIPPED).expected
+    assert not judged.judge_item(NUM, Outcome.CRASH).expected
+
+
+@pytest.mark.parametrize(
+    ("when", "holds"),
+    [
+        ('{platform = "linux", machine = "x86_64"}', True),
+        ('{platform = "darwin"}', False),
+        ('{instruction_set = ["amx", "avx512"]}', True),
+        ('{instruction_set = "amx"}', False),
+        ('{torch = ">=2.5,<3"}', True),
+        ('{torch = "<2.13"}', False),
+        ('{torch = ">=2.5", platform = "darwin"}', False),
+        ('{jax = ">=0.4"}', False),
+        ('{python = ">=3.11"}', True),
+    ],
+)
+def test_conditions(expect: Expect, when: str, holds: bool) -> None:
+    status = expect(entry(f"when = {when}")).judge(OUT, "designed", A, "float32", WRONG)
+    assert status.expected is holds
+
+
+def test_what_matches_nothing_is_told(expect: Expect) -> None:
+    judged = expect(entry(f'cases = ["{A}", "{B}"]'), entry('dtypes = ["float16"]'), entry(requirement=NUM))
+    assert judged.unmatched() == []
+    judged.judge(OUT, "designed", A, "float32", WRONG)
+    told = judged.unmatched(OUT)
+    assert len(told) == 2
+    assert "entry 1" in told[0] and B in told[0] and OUT in told[0] and "flawed.toml" in told[0]
+    assert "entry 2" in told[1]
+    assert judged.unmatched(NUM) == [], "no case of it was judged"
+    judged.judge(OUT, "designed", B, "float32", WRONG)
+    judged.judge(OUT, "designed", C, "float16", WRONG)
+    assert judged.unmatched() == []
+
+
+def test_random_only_expectations_match_nothing_by_intention(expect: Expect) -> None:
+    judged = expect(entry("cases = []"))
+    assert judged.judge(OUT, "designed", A, "float32", PASS).expected
+    assert judged.judge(OUT, "random", B, "float32", WRONG).expected
+    assert judged.unmatched() == []
+
+
+# Files
+
+
+def test_a_file_holds_for_every_implementation(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(entry())
+    expectations = load(tmp_path / "mine.toml", KNOWN, runs.LINUX)
+    for name in ("one", "my_module:other"):
+        assert expectations.for_(name).judge(OUT, "designed", A, "float32", WRONG).expected
+
+
+def test_a_folder_is_by_implementation(tmp_path: Path) -> None:
+    (tmp_path / "my_module-mine.toml").write_text(entry())
+    expectations = load(tmp_path, KNOWN, runs.LINUX)
+    assert expectations.for_("my_module:mine").judge(OUT, "designed", A, "float32", WRONG).expected
+    assert not expectations.for_("other").judge(OUT, "designed", A, "float32", WRONG).expected
+    assert expectations.for_("other") is expectations.for_("other")
+
+
+def test_built_in_expectations_are_valid() -> None:
+    assert builtin_expectations(requirements().keys()).for_("no such implementation").unmatched() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[[expected", "not valid TOML"),
+        ("[[known]]\n", "unknown key 'known'"),
+        ("[expected]\n", "two brackets"),
+        (entry() + entry("resaon = 1"), "entry 2: the entry contains unknown field `resaon`"),
+        (entry(outcome="BROKEN"), "entry 1: Invalid enum value 'BROKEN'"),
+        (entry(outcome="PASS"), "entry 1: PASS is no failure"),
+        (entry(reason=""), "entry 1"),
+        ('[[expected]]\nrequirement = "ATT-OUT-001"\noutcome = "ERROR"\n', "missing required field `reason`"),
+        (entry(requirement="ATT-OUT-999"), "entry 1: there is no requirement 'ATT-OUT-999'"),
+        (entry('cases = ["xyz"]'), "entry 1"),
+        (entry('cases = "some"'), "entry 1"),
+        (entry('dtypes = ["float8"]'), "unknown dtype 'float8'"),
+        (entry('when = {platfrom = "linux"}'), "when.platfrom"),
+        (entry('when = {torch = ["2"]}'), "when.torch"),
+        (entry() + entry(outcome="ERROR"), "entries 1 and 2 expect different outcomes"),
+        (entry(f'cases = ["{A}"]') + entry(f'cases = ["{B}", "{A}"]', outcome="ERROR"), "entries 1 and 2"),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, told: str) -> None:
+    message = refusal(text, tmp_path)
+    assert told in message
+    assert "flawed.toml" in message
+
+
+def test_entries_that_never_hold_together_may_differ(expect: Expect) -> None:
+    judged = expect(entry('when = {platform = "linux"}'), entry('when = {platform = "darwin"}', outcome="ERROR"))
+    assert judged.judge(OUT, "designed", A, "float32", WRONG).expected
+
+
+def test_missing_and_undecodable_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nowhere\.toml cannot be read"):
+        load(tmp_path / "nowhere.toml", KNOWN)
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        load(tmp_path / "latin.toml", KNOWN)
+
+
+def test_skips(tmp_path: Path) -> None:
+    (tmp_path / "skips.txt").write_text("# too slow\nATT-OUT-*   # all of them\n\n")
+    patterns = load_skips(tmp_path / "skips.txt", KNOWN)
+    assert patterns == ("ATT-OUT-*",)
+    assert is_skipped(OUT, patterns) and not is_skipped(NUM, patterns)
+    (tmp_path / "skips.txt").write_text("ATT-OUT-*\nATT-OTU-001\n")
+    with pytest.raises(UsageError, match="line 2: 'ATT-OTU-001' matches no requirement"):
+        load_skips(tmp_path / "skips.txt", KNOWN)
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_skips(tmp_path / "nowhere.txt")
+
+
+# Bringing files up to date
+
+
+def a_run(tmp_path: Path, *records: Line, **header: object) -> Run:
+    return runs.run(tmp_path, runs.header(["flawed"], KNOWN, **header), *records)
+
+
+def failing(*cases: Line, outcome: Outcome = WRONG, requirement: str = OUT) -> tuple[Line, ...]:
+    return (runs.item("flawed", requirement, outcome=outcome, status="unexpected"), *cases)
+
+
+def designed(number: int, outcome: Outcome, dtype: str = "float32", **changes: object) -> Line:
+    return runs.case(number, "flawed", outcome=outcome, dtype=dtype, **changes)
+
+
+def updated(run: Run, folder: Path, before: str = "") -> str:
+    path = folder / "flawed.toml"
+    if before:
+        path.write_text(before, encoding="utf-8")
+    update(run, folder)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def is_settled(run: Run, folder: Path) -> bool:
+    """Whether every case of the run is as the files in the folder expect, and nothing in them is stale."""
+    judged = load(folder, KNOWN, run.environment).for_("flawed")
+    cases = [judged.judge(c.requirement, c.stratum, c.digest, c.dtype, c.outcome) for c in run.cases]
+    items = [judged.judge_item(i.requirement, i.outcome) for i in run.items if i.outcome in (Outcome.CRASH, Outcome.TIMEOUT)]
+    return all(status.expected for status in [*cases, *items]) and not judged.unmatched()
+
+
+RUNS = {
+    "all fail": failing(designed(1, WRONG), designed(2, WRONG, "float16")),
+    "one dtype fails": failing(designed(1, PASS), designed(2, WRONG, "float16"), designed(3, WRONG, "float16")),
+    "some fail": failing(designed(1, PASS), designed(2, WRONG), designed(3, WRONG, "float16")),
+    "two outcomes": failing(designed(1, NONFINITE), designed(2, WRONG), designed(3, WRONG, "float16")),
+    "only random": failing(designed(1, PASS), designed(9, WRONG, "float16", stratum="random")),
+    "random of another dtype": failing(
+        designed(1, WRONG), designed(2, PASS, "float16"), designed(9, WRONG, "float16", stratum="random")
+    ),
+    "crash": failing(outcome=Outcome.CRASH),
+    "passes": (runs.item("flawed"), designed(1, PASS)),
+    "passes but for one": failing(designed(1, PASS), designed(2, PASS, "float16"), designed(3, WRONG)),
+}
+
+
+@pytest.mark.parametrize("second", RUNS)
+@pytest.mark.parametrize("first", RUNS)
+def test_an_updated_file_settles_its_run_whatever_was_before(tmp_path: Path, first: str, second: str) -> None:
+    (tmp_path / "files").mkdir()
+    for name in (first, second):
+        run = a_run(tmp_path, *RUNS[name])
+        update(run, tmp_path / "files")
+        if name == "passes" and not (tmp_path / "files" / "flawed.toml").exists():
+            continue
+        assert is_settled(run, tmp_path / "files")
+        assert update(run, tmp_path / "files") == [], "a second time changes nothing"
+
+
+def test_new_entries_are_compact(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    text = updated(a_run(tmp_path, *RUNS["all fail"]), tmp_path / "files")
+    assert "# Known failures of flawed." in text
+    assert 'reason = "to be reviewed"' in text
+    assert "cases" not in text and "dtypes" not in text
+    (tmp_path / "files" / "flawed.toml").unlink()
+    text = updated(a_run(tmp_path, *RUNS["one dtype fails"]), tmp_path / "files")
+    assert 'dtypes = ["float16"]' in text and "cases" not in text
+    (tmp_path / "files" / "flawed.toml").unlink()
+    text = updated(a_run(tmp_path, *RUNS["some fail"]), tmp_path / "files")
+    assert f'cases = ["{B}"]' in text
+
+
+KEPT = f"""\
+# What we know of flawed.
+
+# Found on a Sunday.
+[[expected]]
+requirement = "{OUT}"
+outcome = "WRONG_VALUE"
+reason = "a long story"      # see the link
+link = "https://example.org/story"
+cases = ["{A}", "{B}"]
+
+# This one was mended.
+[[expected]]
+requirement = "{NUM}"
+outcome = "ERROR"
+reason = "raised once"
+
+# Not here.
+[[expected]]
+requirement = "{OUT}"
+outcome = "ERROR"
+reason = "elsewhere"
+when = {{platform = "darwin"}}
+"""
+
+
+def test_reasons_links_and_comments_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    run = a_run(
+        tmp_path, *failing(designed(1, PASS), designed(2, WRONG)), runs.item("flawed", NUM), runs.case(1, "flawed", NUM)
+    )  # fmt: skip
+    text = updated(run, tmp_path / "files", KEPT)
+    expected = KEPT.replace(f'["{A}", "{B}"]', f'["{B}"]')
+    gone = expected[expected.index("# This one was mended.") : expected.index("# Not here.")]
+    assert text == expected.replace(gone, "")
+
+
+def test_what_did_not_run_stays(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    assert updated(a_run(tmp_path), tmp_path / "files", KEPT) == KEPT
+    skipped = a_run(tmp_path, runs.item("flawed", outcome=Outcome.SKIPPED), runs.item("flawed", NUM, outcome=Outcome.UNSUPPORTED))
+    assert updated(skipped, tmp_path / "files") == KEPT
+
+
+@pytest.mark.parametrize(("tier", "kept"), [("full", False), ("custom", True)])
+def test_cases_that_are_no_more_go_only_where_all_ran(tmp_path: Path, tier: str, kept: bool) -> None:
+    (tmp_path / "files").mkdir()
+    run = a_run(tmp_path, *failing(designed(1, WRONG)), tier=tier)
+    assert (B in updated(run, tmp_path / "files", KEPT)) is kept
+
+
+def test_update_takes_the_environment_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    mac = msgspec.structs.replace(runs.LINUX, platform="darwin")
+    run = a_run(tmp_path, *failing(designed(1, WRONG), designed(2, WRONG)), environment=mac)
+    text = updated(run, tmp_path / "files", KEPT)
+    assert "elsewhere" not in text and "a long story" in text
+
+
+def test_files_that_cannot_be_updated(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *RUNS["all fail"])
+    (tmp_path / "files").mkdir()
+    with pytest.raises(UsageError, match=r"flawed\.toml is not valid TOML"):
+        updated(run, tmp_path / "files", "[[expected")
+    inline = f'expected = [{{requirement = "{OUT}", outcome = "ERROR", reason = "r"}}]\n'
+    with pytest.raises(UsageError, match=r"do not begin with a line \[\[expected\]\]"):
+        updated(run, tmp_path / "files", inline)
