@@ -24,6 +24,7 @@ function), and reads back.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,7 +49,7 @@ IMPLIED_FEATURES: dict[str, frozenset[str]] = {
     "multi_head_attention": frozenset(
         {
             "cross-attention", "cross-length", "projection-bias", "no-projection-bias", "no-output-projection",
-            "output-bias", "no-output-bias", "full-weights", "inner-width", "value-width",
+            "output-bias", "no-output-bias", "full-weights", "inner-width", "value-width", "many-heads",
         }  # fmt: skip
     ),
     "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
@@ -71,6 +72,7 @@ class Support:
     * ``conventions``: declared answers by convention id, such as ``{"CON-EMPTY-ROW": "zeros"}``.
     * ``binds``: the function returns a callable without arguments, which does the computation: what it did before (building a
       module, loading weights) is preparation, and not timed.
+    * ``framework``: whose arrays a plain function takes, ``numpy`` unless said.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
     """
 
@@ -86,6 +88,7 @@ class Support:
     profile: str | Mapping[str, str] | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     binds: bool = False
+    framework: str | None = None
     device: str = "cpu"
     compiles: bool = False
 
@@ -148,12 +151,13 @@ class Implementation:
     support: Support
     framework: Framework
     source: str = ""  # where it is defined, ``file:line``, for reports
+    options: tuple[str, ...] = ()  # command-line options that were needed to make it, for reproduction commands
 
     @property
     def operation(self) -> str:
         return self.support.operation
 
-    @property
+    @cached_property
     def features(self) -> frozenset[str]:
         """The features that it offers natively."""
         if self.support.features is not None:

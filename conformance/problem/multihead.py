@@ -151,6 +151,7 @@ class MultiHeadProblem:
             "full-weights": self.weights == "full",
             "inner-width": not (self.model_width == self.inner_width == self.value_inner_width),
             "value-width": self.inner_width != self.value_inner_width,
+            "many-heads": self.heads > 1,
         }
         return frozenset(name for name, wanted in asked.items() if wanted)
 

@@ -1,0 +1,149 @@
+"""What can be tested: built-in implementations, found by walking the package ``implementations``, and a user's own functions.
+
+Adding an implementation, or a framework, is adding a module there; nothing is listed here. No framework is imported.
+"""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from conformance.adapter import Framework, Implementation, Support
+from conformance.errors import UsageError
+from conformance.oracle.profiles import PROFILES
+from conformance.problem import PROBLEM_TYPES
+from conformance.user_function import check_signature, load
+
+AXES = ("bhld", "blhd")
+DEFAULT_FRAMEWORK = "numpy"
+
+
+def builtin() -> dict[str, Implementation]:
+    """The implementations that come with the suite, by name."""
+    return dict(_builtin())
+
+
+def frameworks() -> dict[str, Framework]:
+    """The frameworks that the suite can convert arrays for, by name, installed or not."""
+    found = (getattr(module, "FRAMEWORK", None) for module in _modules())
+    return {framework.name: framework for framework in found if framework is not None}
+
+
+def select(patterns: Iterable[str]) -> list[Implementation]:
+    """The built-in implementations that match any of ``patterns`` (as file names do: ``torch-*``), in the order of ``builtin``.
+
+    Raises UsageError for a pattern that matches none.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        matching = [name for name in _builtin() if fnmatchcase(name, pattern)]
+        if not matching:
+            raise _not_builtin(pattern)
+        chosen.update(matching)
+    return [implementation for name, implementation in _builtin().items() if name in chosen]
+
+
+def resolve(
+    spec: str,
+    *,
+    framework: str | None = None,
+    operation: str | None = None,
+    axes: str | None = None,
+    profile: str | None = None,
+) -> Implementation:
+    """The implementation that ``spec`` names: a built-in name, ``module:function`` or ``path/to/file.py:function``.
+
+    A function of the user's own becomes an implementation called ``spec``. It declares what its attribute ``conformance``
+    (a ``Support``) says, or the defaults; the other arguments go before both. They mean nothing for what is built in.
+    Raises UsageError for whatever cannot be found, loaded or called.
+    """
+    if ":" not in spec:
+        if spec not in _builtin():
+            raise _not_builtin(spec)
+        return _builtin()[spec]
+    found = load(spec)
+    if isinstance(found, Implementation):
+        return found
+    words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile}
+    given = {name: word for name, word in words.items() if word is not None}
+    support = _support(spec, found, given)
+    check_signature(found, spec, support.operation)
+    name = support.framework or DEFAULT_FRAMEWORK
+    known = frameworks()
+    if name not in known:
+        raise UsageError(_unknown("framework", name, known))
+    options = tuple(f"--{option}={value}" for option, value in given.items())
+    return Implementation(spec, found, support, known[name], source_of(found), options)
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """``file:line`` where ``function`` is defined, the file relative to the current folder if it lies there; empty if unknown."""
+    try:
+        target = inspect.unwrap(function)
+        path = Path(inspect.getfile(target)).resolve()
+        line = inspect.getsourcelines(target)[1]
+    except (TypeError, OSError, ValueError):
+        return ""
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{line}"
+
+
+def _support(spec: str, function: Callable[..., Any], given: Mapping[str, str]) -> Support:
+    """What ``function`` declares, with what was ``given`` in its place. Raises UsageError for words that mean nothing."""
+    support = getattr(function, "conformance", Support())
+    if not isinstance(support, Support):
+        raise UsageError(
+            f"{spec} has an attribute conformance of type {type(support).__name__}: make it a conformance.adapter.Support."
+        )
+    support = replace(support, **given)  # type: ignore[arg-type]
+    for what, value, known in (
+        ("operation", support.operation, PROBLEM_TYPES),
+        ("order of axes", support.axes, AXES),
+        ("numerics profile", support.profile, PROFILES),
+    ):
+        if isinstance(value, str) and value not in known:
+            raise UsageError(_unknown(what, value, known))
+    return support
+
+
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    import implementations
+
+    found = pkgutil.walk_packages(implementations.__path__, f"{implementations.__name__}.")
+    return tuple(importlib.import_module(info.name) for info in found if not info.ispkg)
+
+
+@cache
+def _builtin() -> dict[str, Implementation]:
+    named: dict[str, Implementation] = {}
+    for module in _modules():
+        for implementation in getattr(module, "IMPLEMENTATIONS", ()):
+            assert implementation.name not in named, implementation.name
+            named[implementation.name] = replace(implementation, source=_relative_source(module, implementation))
+    return dict(sorted(named.items()))
+
+
+def _relative_source(module: ModuleType, implementation: Implementation) -> str:
+    """``implementations/module.py:line``, the same wherever the suite is installed."""
+    line = inspect.getsourcelines(implementation.function)[1]
+    return f"{module.__name__.replace('.', '/')}.py:{line}"
+
+
+def _not_builtin(name: str) -> UsageError:
+    return UsageError(_unknown("implementation", name, _builtin()) + " A function of your own is written module:function.")
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that is not among ``known``, with those that it may stand for."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}."
+    return f"Unknown {what} {name!r}: {advice}"

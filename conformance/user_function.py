@@ -1,0 +1,166 @@
+"""Functions of the user's own: loaded from ``module:function`` or ``path/to/file.py:function``, and checked before a call."""
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from conformance.adapter import PARAMETER_FEATURES, Implementation
+from conformance.errors import UsageError
+
+FORM = "write module:function or path/to/file.py:function"
+POSITIONAL: dict[str, tuple[str, ...]] = {
+    "attention": ("query", "key", "value"),
+    "multi_head_attention": ("query", "key", "value", "weights"),
+    "sinusoidal_encoding": ("length", "d_model"),
+}
+ALWAYS_PASSED: dict[str, tuple[str, ...]] = {"multi_head_attention": ("num_heads",), "sinusoidal_encoding": ("dtype",)}
+SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
+    "attention": ("alignment",),
+    "multi_head_attention": ("alignment",),
+    "sinusoidal_encoding": ("arrangement",),
+}
+
+
+def load(spec: str) -> Callable[..., Any] | Implementation:
+    """The function, or the ready Implementation, that ``spec`` names. Raises UsageError where it cannot be had."""
+    place, _, attribute = spec.rpartition(":")
+    if not place or not attribute:
+        raise UsageError(f"{spec!r} names no function: {FORM}.")
+    module = _load_file(Path(place)) if place.endswith(".py") or os.sep in place else _load_module(place)
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{place} has no {attribute!r}{_offer(attribute, _functions_of(module))}")
+        found = getattr(found, part)
+    if isinstance(found, Implementation):
+        return found
+    if inspect.isclass(found):
+        raise UsageError(f"{spec} is a class: name a function, or an instance that can be called.")
+    if not callable(found):
+        advice = _offer(attribute, _functions_of(module))
+        raise UsageError(f"{spec} has the type {type(found).__name__} and cannot be called{advice}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def check_signature(function: Callable[..., Any], spec: str, operation: str) -> None:
+    """Raises UsageError where the suite could not call ``function`` for ``operation``, with what to change."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"The parameters of {spec} cannot be read: wrap it in a Python function whose parameter names say what it takes."
+        ) from None
+    due = POSITIONAL[operation]
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if len(by_place) < len(due) and not any_number:
+        raise UsageError(
+            f"{spec} takes {len(by_place)} positional parameters, where {operation} passes {len(due)}: {', '.join(due)}."
+        )
+    always, optional = ALWAYS_PASSED.get(operation, ()), (*PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+    for parameter, role in zip(by_place, due, strict=False):
+        if parameter.name in (*always, *optional):
+            raise UsageError(f"{spec} has {parameter.name!r} in the place of {role}: {operation} passes {', '.join(due)} first.")
+    named = [p for p in (*by_place[len(due) :], *parameters) if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    named = [p for p in named if p not in by_place[: len(due)]]
+    for parameter in named:
+        if parameter.default is not parameter.empty or parameter.name in always:
+            continue
+        if parameter.name in optional:
+            raise UsageError(
+                f"{spec} demands {parameter.name!r}, which is passed only where a problem asks for it: give it a default."
+            )
+        raise UsageError(
+            f"{spec} demands {parameter.name!r}, which {operation} does not know: give it a default, or use one of "
+            f"{', '.join((*always, *optional))}."
+        )
+    any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    if "num_heads" in always and not any_name and "num_heads" not in (p.name for p in named):
+        raise UsageError(f"{spec} has no parameter 'num_heads', which {operation} always passes by name.")
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        with _importable(Path.cwd()):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise UsageError(f"There is no module {error.name!r} in the current folder or on Python's path: {FORM}.") from None
+        raise UsageError(_failed(name, error)) from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(_failed(name, error)) from None
+
+
+def _load_file(path: Path) -> ModuleType:
+    """The file as a module with a name of its own, so that it stands in the way of no other; loaded once in a process."""
+    path = path.resolve()
+    if path.suffix != ".py" or not path.is_file():
+        raise UsageError(f"There is no Python file {path}: {FORM}.")
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    try:
+        with _importable(path.parent):
+            specification.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UsageError(_failed(path.name, error)) from None
+    return module
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """``folder`` first on Python's path for the time of an import, and last on it from then on, for imports made in calls."""
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+
+
+def _failed(what: str, error: BaseException) -> str:
+    """What was raised, and the last line of the user's own code that led to it."""
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}"
+    else:
+        libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen", __file__)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
+        place = f"{own[-1].filename}:{own[-1].lineno}"
+    text = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
+    return f"Importing {what} failed: {type(error).__name__}: {text} ({place})."
+
+
+def _functions_of(module: ModuleType) -> list[str]:
+    """The functions and implementations that ``module`` itself defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, Implementation) or (inspect.isfunction(value) and value.__module__ == module.__name__)
+    ]
+
+
+def _offer(attribute: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(attribute, names, n=3, cutoff=0.5)
+    if near:
+        return f": did you mean {' or '.join(near)}?"
+    return f": it defines {', '.join(names)}." if names else ": it defines no function."

@@ -1,0 +1,309 @@
+"""JAX: ``jax.nn.dot_product_attention``, attention by einsum, multi-head attention, sinusoidal encoding, all compiled.
+
+Each is one jitted function, so that calls in the same shapes share a compilation; the scale is an argument of it like the
+arrays, which gives what a constant scale gives. 64-bit types are enabled when JAX is first used here.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conformance.adapter import Implementation, Support
+from conformance.inputs import Weights
+from implementations.numpy_ import visible_pairs
+
+if TYPE_CHECKING:
+    from jax import Array
+
+
+class JaxFramework:
+    """JAX arrays on the CPU. They have no strides and cannot be changed: each is a copy."""
+
+    name = "jax"
+
+    def missing(self, device: str) -> str | None:
+        try:
+            import jax  # noqa: F401
+        except ImportError:
+            return "jax is not installed: pip install 'attention-conformance[jax]'."
+        return None if device == "cpu" else f"the JAX implementations have no device {device!r}."
+
+    def version(self) -> str:
+        import jax
+
+        return str(jax.__version__)
+
+    def from_numpy(self, array: np.ndarray, device: str) -> "Array":
+        jax = _jax()
+        return jax.device_put(np.array(array, order="C"), jax.devices(device)[0])
+
+    def to_numpy(self, array: "Array") -> np.ndarray:
+        import jax
+
+        if not isinstance(array, jax.Array):
+            raise TypeError(f"expected a jax.Array, got {type(array).__name__}")
+        return np.asarray(array)
+
+    def dtype_of(self, name: str) -> Any:
+        return _jax().numpy.dtype(name)
+
+    def wait(self, result: Any) -> Any:
+        return _jax().block_until_ready(result)
+
+    def shares_memory(self, first: "Array", second: "Array") -> bool:
+        return False
+
+
+@cache
+def _compiled(function: Callable[..., "Array"], *static: int) -> Any:
+    """``function`` jitted, once in a process; ``static`` are the places of its arguments that are not arrays."""
+    return _jax().jit(function, static_argnums=static)
+
+
+@cache
+def _jax() -> Any:
+    """The jax module, with 64-bit types enabled: otherwise float64 arrays silently become float32."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax
+
+
+FRAMEWORK = JaxFramework()
+
+
+def nn_sdpa(
+    query: "Array",
+    key: "Array",
+    value: "Array",
+    *,
+    mask: "Array | None" = None,
+    bias: "Array | None" = None,
+    causal: bool = False,
+    scale: float | None = None,
+    key_lengths: "Array | None" = None,
+) -> "Array":
+    """``jax.nn.dot_product_attention`` under ``jax.jit``; arrays are (batch, length, heads, width)."""
+    factor = None if scale is None else np.float64(scale)
+    arguments = _four_axes(mask), _four_axes(bias), factor, _lengths32(key_lengths)
+    output: Array = _compiled(_nn_sdpa, 7)(query, key, value, *arguments, causal)
+    return output
+
+
+def nn_sdpa_uncompiled(
+    query: "Array",
+    key: "Array",
+    value: "Array",
+    *,
+    mask: "Array | None" = None,
+    bias: "Array | None" = None,
+    causal: bool = False,
+    scale: float | None = None,
+    key_lengths: "Array | None" = None,
+) -> "Array":
+    """``jax.nn.dot_product_attention`` called as it is. On a CPU it is the only way for float16: see IMPLEMENTATIONS."""
+    return _nn_sdpa(query, key, value, _four_axes(mask), _four_axes(bias), scale, _lengths32(key_lengths), causal)
+
+
+def _nn_sdpa(
+    query: "Array", key: "Array", value: "Array", mask: Any, bias: Any, scale: Any, key_lengths: Any, causal: bool
+) -> "Array":
+    output: Array = _jax().nn.dot_product_attention(
+        query, key, value, bias=bias, mask=mask, scale=scale, is_causal=causal, key_value_seq_lengths=key_lengths
+    )
+    return output
+
+
+def einsum(
+    query: "Array",
+    key: "Array",
+    value: "Array",
+    *,
+    mask: "Array | None" = None,
+    bias: "Array | None" = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: "Array | None" = None,
+) -> "Array":
+    """The formula as two einsums. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
+    (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
+    if heads % kv_heads:
+        raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
+    shape = (batch, heads, query_length, key_length)
+    visible = _visible(shape, mask, causal, alignment, key_lengths)
+    bias = None if bias is None else _jax().numpy.broadcast_to(bias, shape)
+    factor = np.float64(width**-0.5 if scale is None else scale)
+    output: Array = _compiled(_einsum)(query, key, value, visible, bias, factor)
+    return output
+
+
+def _einsum(query: "Array", key: "Array", value: "Array", visible: Any, bias: Any, factor: Any) -> "Array":
+    """(b, hq, lq, d), (b, hkv, lk, d), (b, hkv, lk, dv) → (b, hq, lq, dv), each step in the dtype of the inputs."""
+    jnp = _jax().numpy
+    batch, heads, query_length, width = query.shape
+    grouped = query.reshape(batch, key.shape[1], -1, query_length, width)
+    products = jnp.einsum("bngqd,bnkd->bngqk", grouped, key).reshape(batch, heads, query_length, -1)
+    precise = jnp.promote_types(query.dtype, jnp.float32)  # the scale is not rounded to 16 bits
+    scores = (products * jnp.asarray(factor, precise)).astype(query.dtype)
+    if bias is not None:
+        scores = scores + bias
+    if visible is not None:
+        scores = jnp.where(visible, scores, -jnp.inf)
+    weights = _jax().nn.softmax(scores, axis=-1).reshape(*grouped.shape[:4], -1)
+    output: Array = jnp.einsum("bngqk,bnkv->bngqv", weights, value).reshape(batch, heads, query_length, -1)
+    return output
+
+
+def multi_head(
+    query: "Array",
+    key: "Array",
+    value: "Array",
+    weights: Weights,
+    *,
+    num_heads: int,
+    mask: "Array | None" = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    key_lengths: "Array | None" = None,
+) -> "Array":
+    """Projects, splits into heads, attends as ``einsum`` does, merges and projects. Raises ValueError if heads do not divide."""
+    for matrix in (weights.query, weights.value):
+        if matrix.shape[1] % num_heads:
+            raise ValueError(f"a width of {matrix.shape[1]} cannot be split into {num_heads} heads")
+    shape = (query.shape[0], num_heads, query.shape[1], key.shape[1])
+    visible = _visible(shape, mask, causal, alignment, key_lengths)
+    output: Array = _compiled(_multi_head, 5)(query, key, value, weights.arrays(), visible, num_heads)
+    return output
+
+
+def _multi_head(
+    query: "Array", key: "Array", value: "Array", weights: dict[str, "Array"], visible: Any, num_heads: int
+) -> "Array":
+    def project(x: "Array", role: str) -> "Array":
+        product = x @ weights[role]
+        return product + weights[f"{role}_bias"] if f"{role}_bias" in weights else product
+
+    def heads_of(x: "Array", role: str) -> "Array":
+        projected = project(x, role)
+        return projected.reshape(*projected.shape[:2], num_heads, -1).swapaxes(1, 2)
+
+    q, k, v = heads_of(query, "query"), heads_of(key, "key"), heads_of(value, "value")
+    merged = _einsum(q, k, v, visible, None, q.shape[-1] ** -0.5).swapaxes(1, 2).reshape(*query.shape[:2], -1)
+    return project(merged, "output") if "output" in weights else merged
+
+
+def sinusoidal(length: int, d_model: int, *, dtype: Any, arrangement: str = "interleaved", x: "Array | None" = None) -> "Array":
+    """The table in float32 (float64 if asked), rounded to ``dtype``; or x + table. An odd width keeps its last sine alone."""
+    output: Array = _compiled(_sinusoidal, 1, 2, 3, 4)(x, length, d_model, dtype, arrangement)
+    return output
+
+
+def _sinusoidal(x: Any, length: int, d_model: int, dtype: Any, arrangement: str) -> "Array":
+    jnp = _jax().numpy
+    work = jnp.promote_types(dtype, jnp.float32)
+    rates = jnp.power(jnp.asarray(10000, work), -jnp.arange(0, d_model, 2, dtype=work) / d_model)
+    angles = jnp.arange(length, dtype=work)[:, None] * rates
+    sines, cosines = jnp.sin(angles), jnp.cos(angles[:, : d_model // 2])
+    if arrangement == "concatenated":
+        table = jnp.concatenate((sines, cosines), axis=-1)
+    else:
+        table = jnp.zeros((length, d_model), work).at[:, 0::2].set(sines).at[:, 1::2].set(cosines)
+    table = table.astype(dtype)
+    return table if x is None else x + table
+
+
+def _visible(shape: tuple[int, ...], mask: Any, causal: bool, alignment: str, key_lengths: Any) -> np.ndarray | None:
+    """Where the scores of ``shape`` count, at full size, so that all kinds of masks share a compilation; None where all do."""
+    mask, key_lengths = (None if array is None else np.asarray(array) for array in (mask, key_lengths))
+    visible = visible_pairs(shape[2], shape[3], mask, causal, alignment, key_lengths)
+    return None if visible is None else np.broadcast_to(visible, shape)
+
+
+def _four_axes(array: "Array | None") -> "Array | None":
+    return array[None, None] if array is not None and array.ndim == 2 else array
+
+
+def _lengths32(lengths: "Array | None") -> "Array | None":
+    return None if lengths is None else lengths.astype("int32")
+
+
+_CONVENTIONS = {
+    "CON-EMPTY-ROW": "mean",
+    "CON-NAN-BEHIND-MASK-K": "contained",
+    "CON-NAN-BEHIND-MASK-V": "leaks",
+    "CON-INF-BEHIND-MASK-V": "leaks",
+    "CON-ALIGNMENT": "top-left",
+    "CON-POLARITY": "true-attends",
+    "CON-ZERO-SCALE": "ordinary",
+    "CON-NEGATIVE-SCALE": "ordinary",
+    "CON-GROUPS-REFUSED": "refused",
+}
+_LAYOUTS = ("contiguous",)
+_STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "eager"}
+
+IMPLEMENTATIONS = (
+    # Compiled for a CPU, float16 is refused: the fallback for the precision F16_F16_F32 catches what tracing raises, and
+    # under jit the refusal comes later. So float16 is put to the function uncompiled, and nothing else is.
+    Implementation(
+        "jax-nn-sdpa",
+        nn_sdpa,
+        Support(
+            dtypes=("float64", "float32", "bfloat16"),
+            lacks=frozenset({"value-width"}),
+            layouts=_LAYOUTS,
+            axes="blhd",
+            profile={"float64": "soft32", "float32": "strict", "bfloat16": "fused"},
+            conventions=_CONVENTIONS,
+            compiles=True,
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "jax-nn-sdpa-uncompiled",
+        nn_sdpa_uncompiled,
+        Support(
+            dtypes=("float16",),
+            lacks=frozenset({"value-width"}),
+            layouts=_LAYOUTS,
+            axes="blhd",
+            profile="fused",
+            conventions={"CON-ALIGNMENT": "top-left", "CON-POLARITY": "true-attends"},
+            compiles=True,
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "jax-einsum",
+        einsum,
+        Support(layouts=_LAYOUTS, profile=_STEP_BY_STEP, conventions=_CONVENTIONS | {"CON-EMPTY-ROW": "nan"}, compiles=True),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "jax-multi-head",
+        multi_head,
+        Support(
+            operation="multi_head_attention",
+            profile=_STEP_BY_STEP,
+            conventions={"CON-ALIGNMENT": "top-left", "CON-POLARITY": "true-attends", "CON-WIDTH-REFUSED": "refused"},
+            compiles=True,
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "jax-sinusoidal",
+        sinusoidal,
+        Support(
+            operation="sinusoidal_encoding",
+            conventions={
+                "CON-SINUSOID-ARRANGEMENT": "interleaved",
+                "CON-ODD-WIDTH": "extra-sine",
+                "CON-BEYOND-MAX-LEN": "extends",
+            },
+            compiles=True,
+        ),
+        FRAMEWORK,
+    ),
+)

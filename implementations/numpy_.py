@@ -1,0 +1,336 @@
+"""NumPy: attention written out, by online softmax and with einsum; multi-head attention; sinusoidal encoding.
+
+``numpy-direct`` and ``numpy-einsum`` round each step to the dtype of the inputs; NumPy has no bfloat16 arithmetic of its own, so
+there all of them compute in float32 and round once.
+"""
+
+import ml_dtypes
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from conformance.adapter import Implementation, Support
+from conformance.dtypes import float_type
+from conformance.inputs import Weights
+
+Array = np.ndarray
+FLOAT32, BFLOAT16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
+TILE = 29  # keys per step of the online softmax: odd, so that a short last tile is common
+
+
+class NumpyFramework:
+    """NumPy arrays go in as they are, strides and all."""
+
+    name = "numpy"
+
+    def missing(self, device: str) -> str | None:
+        return None if device == "cpu" else f"NumPy has no device {device!r}."
+
+    def version(self) -> str:
+        return np.__version__
+
+    def from_numpy(self, array: Array, device: str) -> Array:
+        return array
+
+    def to_numpy(self, array: Array) -> Array:
+        if not isinstance(array, np.ndarray | np.generic):
+            raise TypeError(f"expected a NumPy array, got {type(array).__name__}")
+        return np.asarray(array)
+
+    def dtype_of(self, name: str) -> np.dtype:
+        return float_type(name).numpy
+
+    def wait(self, result: Array) -> Array:
+        return result
+
+    def shares_memory(self, first: Array, second: Array) -> bool:
+        return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
+
+
+FRAMEWORK = NumpyFramework()
+
+
+def direct(
+    query: Float[Array, "b hq lq d"],
+    key: Float[Array, "b hkv lk d"],
+    value: Float[Array, "b hkv lk dv"],
+    *,
+    mask: Bool[Array, "*#b_hq_lq #lk"] | None = None,
+    bias: Float[Array, "*#b_hq_lq #lk"] | None = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: Int[Array, " b"] | None = None,
+) -> Float[Array, "b hq lq dv"]:
+    """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A query that sees no key gets zeros."""
+    dtype = query.dtype
+    query, key, value = _computable(query), _computable(key), _computable(value)
+    key, value = _repeat_heads(key, query.shape[1]), _repeat_heads(value, query.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = _scaled(query @ key.swapaxes(-1, -2), scale, query.shape[-1])
+        if bias is not None:
+            scores = scores + _computable(bias)
+        visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
+        if visible is not None:
+            scores = np.where(visible, scores, scores.dtype.type(-np.inf))
+        output = _softmax_with_zeros(scores) @ value
+    return output.astype(dtype, copy=False)
+
+
+def blocked(
+    query: Float[Array, "b hq lq d"],
+    key: Float[Array, "b hkv lk d"],
+    value: Float[Array, "b hkv lk dv"],
+    *,
+    mask: Bool[Array, "*#b_hq_lq #lk"] | None = None,
+    bias: Float[Array, "*#b_hq_lq #lk"] | None = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: Int[Array, " b"] | None = None,
+) -> Float[Array, "b hq lq dv"]:
+    """Online softmax over tiles of keys (Milakov & Gimelshein 2018; Dao et al. 2022): never more than a tile of scores.
+
+    16-bit inputs are computed in float32. Query heads of a group share their key head through an axis of their own.
+    A query that sees no key gets zeros.
+    """
+    dtype = query.dtype
+    work = FLOAT32 if dtype.itemsize == 2 else dtype
+    (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
+    _demand_groups(heads, kv_heads)
+    group = (batch, kv_heads, heads // kv_heads, query_length)
+    query = query.astype(work).reshape(*group, width)
+    query = query * work.type(1.0 / np.sqrt(width) if scale is None else scale)
+    full = (batch, heads, query_length, key_length)
+    visible = visible_pairs(query_length, key_length, mask, causal, alignment, key_lengths)
+    visible = None if visible is None else np.broadcast_to(visible, full).reshape(*group, key_length)
+    bias = None if bias is None else np.broadcast_to(bias, full).reshape(*group, key_length)
+
+    top = np.full((*group, 1), -np.inf, work)
+    total = np.zeros((*group, 1), work)
+    output = np.zeros((*group, value.shape[3]), work)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, key_length, TILE):
+            tile = slice(start, start + TILE)
+            scores = query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2)
+            if bias is not None:
+                scores = scores + bias[..., tile].astype(work)
+            if visible is not None:
+                scores = np.where(visible[..., tile], scores, work.type(-np.inf))
+            new_top = np.maximum(top, scores.max(-1, keepdims=True))
+            origin = np.where(new_top == -np.inf, work.type(0), new_top)  # −inf − (−inf) would be NaN
+            shrink, weights = np.exp(top - origin), np.exp(scores - origin)
+            total = total * shrink + weights.sum(-1, keepdims=True)
+            output = output * shrink + weights @ value[:, :, None, tile].astype(work)
+            top = new_top
+        output = output / np.where(total == 0, work.type(1), total)
+        return output.reshape(batch, heads, query_length, -1).astype(dtype, copy=False)
+
+
+def einsum(
+    query: Float[Array, "b hq lq d"],
+    key: Float[Array, "b hkv lk d"],
+    value: Float[Array, "b hkv lk dv"],
+    *,
+    mask: Bool[Array, "*#b_hq_lq #lk"] | None = None,
+    bias: Float[Array, "*#b_hq_lq #lk"] | None = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: Int[Array, " b"] | None = None,
+) -> Float[Array, "b hq lq dv"]:
+    """The formula as two calls of ``np.einsum``. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
+    dtype = query.dtype
+    query, key, value = _computable(query), _computable(key), _computable(value)
+    batch, heads, query_length, width = query.shape
+    _demand_groups(heads, key.shape[1])
+    grouped = query.reshape(batch, key.shape[1], -1, query_length, width)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = _scaled(np.einsum("bngqd,bnkd->bngqk", grouped, key), scale, width)
+        full = (batch, heads, query_length, key.shape[2])
+        if bias is not None:
+            scores = scores + np.broadcast_to(_computable(bias), full).reshape(scores.shape)
+        visible = visible_pairs(query_length, key.shape[2], mask, causal, alignment, key_lengths)
+        if visible is not None:
+            scores = np.where(np.broadcast_to(visible, full).reshape(scores.shape), scores, scores.dtype.type(-np.inf))
+        exponentials = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = exponentials / exponentials.sum(-1, keepdims=True)
+        output = np.einsum("bngqk,bnkv->bngqv", weights, value)
+    return output.reshape(batch, heads, query_length, -1).astype(dtype, copy=False)
+
+
+def multi_head(
+    query: Float[Array, "b lq model"],
+    key: Float[Array, "b lk model"],
+    value: Float[Array, "b lk model"],
+    weights: Weights,
+    *,
+    num_heads: int,
+    mask: Bool[Array, "*#b_h_lq #lk"] | None = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    key_lengths: Int[Array, " b"] | None = None,
+) -> Float[Array, "b lq model"]:
+    """Projects, splits into heads, attends as ``direct`` does, merges and projects. Raises ValueError if heads do not divide."""
+    dtype = query.dtype
+    weights = Weights(**{name: _computable(array) for name, array in weights.arrays().items()})
+    q, k, v = _computable(query), _computable(key), _computable(value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        q = _split_heads(_affine(q, weights.query, weights.query_bias), num_heads)
+        k = _split_heads(_affine(k, weights.key, weights.key_bias), num_heads)
+        v = _split_heads(_affine(v, weights.value, weights.value_bias), num_heads)
+        heads = direct(q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths)
+        output = heads.swapaxes(1, 2).reshape(*query.shape[:2], -1)
+        if weights.output is not None:
+            output = _affine(output, weights.output, weights.output_bias)
+        return output.astype(dtype, copy=False)
+
+
+def sinusoidal(
+    length: int,
+    d_model: int,
+    *,
+    dtype: np.dtype = FLOAT32,
+    arrangement: str = "interleaved",
+    x: Float[Array, "b length d_model"] | None = None,
+) -> Float[Array, "length d_model"] | Float[Array, "b length d_model"]:
+    """The table in float64, rounded to ``dtype`` once; or x + table. An odd width keeps its last sine without a cosine."""
+    half = (d_model + 1) // 2
+    angles = np.arange(length)[:, None] * 10000.0 ** (-2.0 * np.arange(half) / d_model)
+    sines, cosines = np.sin(angles), np.cos(angles[:, : d_model // 2])
+    table = np.empty((length, d_model))
+    if arrangement == "interleaved":
+        table[:, 0::2], table[:, 1::2] = sines, cosines
+    else:
+        table[:, :half], table[:, half:] = sines, cosines
+    rounded = table.astype(dtype)
+    return rounded if x is None else (x + rounded).astype(dtype, copy=False)
+
+
+def visible_pairs(
+    query_length: int,
+    key_length: int,
+    mask: Bool[Array, "*#b_hq_lq #lk"] | None,
+    causal: bool,
+    alignment: str,
+    key_lengths: Int[Array, " b"] | None,
+) -> Bool[Array, "*#b_hq_lq #lk"] | None:
+    """Where a query may attend, in a shape that broadcasts over the scores; None where everywhere."""
+    conditions = [] if mask is None else [mask]
+    if causal:
+        diagonal = key_length - query_length if alignment == "bottom-right" else 0
+        conditions.append(np.tri(query_length, key_length, diagonal, dtype=bool))
+    if key_lengths is not None:
+        conditions.append((np.arange(key_length) < key_lengths[:, None])[:, None, None, :])
+    if not conditions:
+        return None
+    visible = conditions[0]
+    for condition in conditions[1:]:
+        visible = visible & condition
+    return visible
+
+
+def _computable(array: Array) -> Array:
+    """``array`` in a dtype that NumPy can calculate with: bfloat16 becomes float32."""
+    return array.astype(FLOAT32) if array.dtype == BFLOAT16 else array
+
+
+def _scaled(products: Array, scale: float | None, width: int) -> Array:
+    """The products times the scale, which is not rounded to 16 bits first."""
+    factor = 1.0 / np.sqrt(width) if scale is None else scale
+    if products.dtype == np.float16:
+        return (products * np.float32(factor)).astype(np.float16)
+    return products * products.dtype.type(factor)
+
+
+def _softmax_with_zeros(scores: Array) -> Array:
+    """Softmax over the last axis; 0 throughout where every score is −inf."""
+    top = scores.max(-1, keepdims=True)
+    exponentials = np.exp(scores - np.where(top == -np.inf, scores.dtype.type(0), top))
+    total = exponentials.sum(-1, keepdims=True)
+    return exponentials / np.where(total == 0, scores.dtype.type(1), total)
+
+
+def _demand_groups(heads: int, kv_heads: int) -> None:
+    if heads % kv_heads:
+        raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
+
+
+def _repeat_heads(array: Array, heads: int) -> Array:
+    """(b, hkv, l, d) as (b, heads, l, d), each kv head repeated for the query heads of its group."""
+    _demand_groups(heads, array.shape[1])
+    return array if array.shape[1] == heads else np.repeat(array, heads // array.shape[1], axis=1)
+
+
+def _affine(x: Array, matrix: Array, bias: Array | None) -> Array:
+    product = x @ matrix
+    return product if bias is None else product + bias
+
+
+def _split_heads(array: Float[Array, "b l inner"], heads: int) -> Float[Array, "b h l d"]:
+    if array.shape[-1] % heads:
+        raise ValueError(f"a width of {array.shape[-1]} cannot be split into {heads} heads")
+    return array.reshape(*array.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+_CONVENTIONS = {
+    "CON-EMPTY-ROW": "zeros",
+    "CON-NAN-BEHIND-MASK-K": "contained",
+    "CON-NAN-BEHIND-MASK-V": "leaks",
+    "CON-INF-BEHIND-MASK-V": "leaks",
+    "CON-ALIGNMENT": "top-left",
+    "CON-POLARITY": "true-attends",
+    "CON-ZERO-SCALE": "ordinary",
+    "CON-NEGATIVE-SCALE": "ordinary",
+    "CON-GROUPS-REFUSED": "refused",
+}
+_LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed")
+_STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "inner32"}
+_IN_FLOAT32 = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
+
+IMPLEMENTATIONS = (
+    Implementation(
+        "numpy-direct",
+        direct,
+        Support(layouts=_LAYOUTS, profile=_STEP_BY_STEP, conventions=_CONVENTIONS),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "numpy-blocked",
+        blocked,
+        Support(layouts=_LAYOUTS, profile=_IN_FLOAT32, conventions=_CONVENTIONS),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "numpy-einsum",
+        einsum,
+        Support(
+            layouts=_LAYOUTS,
+            profile=_STEP_BY_STEP | {"float16": "low"},  # np.einsum keeps its running sums in the dtype of its operands
+            conventions=_CONVENTIONS | {"CON-EMPTY-ROW": "nan"},
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "numpy-multi-head",
+        multi_head,
+        Support(
+            operation="multi_head_attention",
+            profile=_STEP_BY_STEP,
+            conventions={"CON-ALIGNMENT": "top-left", "CON-POLARITY": "true-attends", "CON-WIDTH-REFUSED": "refused"},
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "numpy-sinusoidal",
+        sinusoidal,
+        Support(
+            operation="sinusoidal_encoding",
+            conventions={
+                "CON-SINUSOID-ARRANGEMENT": "interleaved",
+                "CON-ODD-WIDTH": "extra-sine",
+                "CON-BEYOND-MAX-LEN": "extends",
+            },
+        ),
+        FRAMEWORK,
+    ),
+)

@@ -1,0 +1,231 @@
+"""PyTorch: how its tensors get in and out; attention written out and with einsum; sinusoidal encoding."""
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from conformance.adapter import Implementation, Support
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+class TorchFramework:
+    """Torch tensors with the strides of the NumPy array, gaps between elements included; on the CPU they share its memory."""
+
+    name = "torch"
+
+    def missing(self, device: str) -> str | None:
+        try:
+            import torch
+        except ImportError:
+            return "torch is not installed: pip install 'attention-conformance[torch]'."
+        if device == "cuda" and not torch.cuda.is_available():
+            return "torch finds no CUDA device."
+        return None
+
+    def version(self) -> str:
+        import torch
+
+        return str(torch.__version__)
+
+    def from_numpy(self, array: np.ndarray, device: str) -> "Tensor":
+        import torch
+
+        owner, strides, offset = _memory_of(array)
+        memory = torch.from_numpy(owner.view(np.int16) if owner.dtype == BFLOAT16 else owner).to(device)
+        if owner.dtype == BFLOAT16:
+            memory = memory.view(torch.bfloat16)
+        return memory.as_strided(array.shape, strides, offset)
+
+    def to_numpy(self, array: "Tensor") -> np.ndarray:
+        import torch
+
+        if not isinstance(array, torch.Tensor):
+            raise TypeError(f"expected a torch.Tensor, got {type(array).__name__}")
+        array = array.detach().cpu()
+        if array.dtype == torch.bfloat16:  # torch gives NumPy no bfloat16
+            return array.view(torch.int16).numpy().view(BFLOAT16)
+        return array.numpy()
+
+    def dtype_of(self, name: str) -> "torch.dtype":
+        import torch
+
+        return {
+            "float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
+        }[name]  # fmt: skip
+
+    def wait(self, result: Any) -> Any:
+        import torch
+
+        if isinstance(result, torch.Tensor) and result.is_cuda:
+            torch.cuda.synchronize(result.device)
+        return result
+
+    def shares_memory(self, first: "Tensor", second: "Tensor") -> bool:
+        return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def _memory_of(array: np.ndarray) -> tuple[np.ndarray, list[int], int]:
+    """All the memory that ``array`` is a view of, flat and writable; its strides in there and where it begins, in elements.
+
+    It is copied where the array is read-only, or its memory is not one block of its dtype.
+    """
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not (owner.flags.owndata and owner.flags.c_contiguous and owner.dtype == array.dtype):
+        owner = array = np.array(array, order="C", subok=False)
+    start, first = owner.__array_interface__["data"][0], array.__array_interface__["data"][0]
+    if not array.flags.writeable:
+        owner = owner.copy()
+    return owner.reshape(-1), [stride // array.itemsize for stride in array.strides], (first - start) // array.itemsize
+
+
+FRAMEWORK = TorchFramework()
+
+
+def direct(
+    query: "Tensor",
+    key: "Tensor",
+    value: "Tensor",
+    *,
+    mask: "Tensor | None" = None,
+    bias: "Tensor | None" = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: "Tensor | None" = None,
+) -> "Tensor":
+    """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A query that sees no key gets NaN."""
+    import torch
+
+    with torch.inference_mode():
+        groups = _groups(query, key)
+        if groups > 1:
+            key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+        scores = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if bias is not None:
+            scores = scores + bias
+        hidden = _hidden(scores, mask, causal, alignment, key_lengths)
+        if hidden is not None:
+            scores = scores.masked_fill(hidden, -torch.inf)
+        return torch.softmax(scores, dim=-1) @ value
+
+
+def einsum(
+    query: "Tensor",
+    key: "Tensor",
+    value: "Tensor",
+    *,
+    mask: "Tensor | None" = None,
+    bias: "Tensor | None" = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: "Tensor | None" = None,
+) -> "Tensor":
+    """The formula as two einsums, the heads of a group along an axis of their own. A query that sees no key gets zeros."""
+    import torch
+
+    with torch.inference_mode():
+        full = (*query.shape[:3], key.shape[2])
+        grouped = query.unflatten(1, (key.shape[1], _groups(query, key)))
+        products = torch.einsum("bngqd,bnkd->bngqk", grouped, key).reshape(full)
+        scores = products * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if bias is not None:
+            scores = scores + bias
+        hidden = _hidden(scores, mask, causal, alignment, key_lengths)
+        if hidden is not None:
+            scores = scores.masked_fill(hidden, -torch.inf)
+        empty = (scores == -torch.inf).all(dim=-1, keepdim=True)
+        weights = torch.softmax(scores, dim=-1).masked_fill(empty, 0.0)
+        return torch.einsum("bngqk,bnkv->bngqv", weights.unflatten(1, grouped.shape[1:3]), value).flatten(1, 2)
+
+
+def sinusoidal(
+    length: int, d_model: int, *, dtype: "torch.dtype", arrangement: str = "interleaved", x: "Tensor | None" = None
+) -> "Tensor":
+    """The table in float32 (float64 if asked), rounded to ``dtype``; or x + table. An odd width keeps its last sine alone."""
+    import torch
+
+    with torch.inference_mode():
+        work = torch.promote_types(dtype, torch.float32)
+        frequencies = torch.exp(torch.arange(0, d_model, 2, dtype=work) * (-np.log(10000.0) / d_model))
+        angles = torch.arange(length, dtype=work)[:, None] * frequencies
+        sines, cosines = torch.sin(angles), torch.cos(angles[:, : d_model // 2])
+        if arrangement == "concatenated":
+            table = torch.cat((sines, cosines), dim=-1)
+        else:
+            table = torch.empty(length, d_model, dtype=work)
+            table[:, 0::2], table[:, 1::2] = sines, cosines
+        return table.to(dtype) if x is None else x + table.to(dtype)
+
+
+def _groups(query: "Tensor", key: "Tensor") -> int:
+    """How many query heads share a key head; raises ValueError where they cannot be shared out."""
+    heads, kv_heads = query.shape[1], key.shape[1]
+    if heads % kv_heads:
+        raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
+    return heads // kv_heads
+
+
+def _hidden(
+    scores: "Tensor", mask: "Tensor | None", causal: bool, alignment: str, key_lengths: "Tensor | None"
+) -> "Tensor | None":
+    """Where the scores (b, h, lq, lk) do not count, in a shape that broadcasts over them; None where all count."""
+    import torch
+
+    query_length, key_length = scores.shape[-2:]
+    conditions = [] if mask is None else [~mask]
+    if causal:
+        diagonal = key_length - query_length if alignment == "bottom-right" else 0
+        conditions.append(torch.ones(query_length, key_length, dtype=torch.bool, device=scores.device).triu(diagonal + 1))
+    if key_lengths is not None:
+        conditions.append((torch.arange(key_length, device=scores.device) >= key_lengths[:, None])[:, None, None, :])
+    hidden = conditions[0] if conditions else None
+    for condition in conditions[1:]:
+        hidden = hidden | condition
+    return hidden
+
+
+CONVENTIONS = {
+    "CON-EMPTY-ROW": "nan",
+    "CON-NAN-BEHIND-MASK-K": "contained",
+    "CON-NAN-BEHIND-MASK-V": "leaks",
+    "CON-INF-BEHIND-MASK-V": "leaks",
+    "CON-ALIGNMENT": "top-left",
+    "CON-POLARITY": "true-attends",
+    "CON-ZERO-SCALE": "ordinary",
+    "CON-NEGATIVE-SCALE": "ordinary",
+    "CON-GROUPS-REFUSED": "refused",
+}
+STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "eager"}
+
+IMPLEMENTATIONS = (
+    Implementation("torch-direct", direct, Support(profile=STEP_BY_STEP, conventions=CONVENTIONS), FRAMEWORK),
+    Implementation(
+        "torch-einsum",
+        einsum,
+        Support(profile=STEP_BY_STEP, conventions=CONVENTIONS | {"CON-EMPTY-ROW": "zeros"}),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "torch-sinusoidal",
+        sinusoidal,
+        Support(
+            operation="sinusoidal_encoding",
+            conventions={
+                "CON-SINUSOID-ARRANGEMENT": "interleaved",
+                "CON-ODD-WIDTH": "extra-sine",
+                "CON-BEYOND-MAX-LEN": "extends",
+            },
+        ),
+        FRAMEWORK,
+    ),
+    Implementation("torch-cuda-direct", direct, Support(device="cuda", profile=STEP_BY_STEP, conventions=CONVENTIONS), FRAMEWORK),
+)

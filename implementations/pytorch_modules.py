@@ -1,0 +1,90 @@
+"""``torch.nn.MultiheadAttention``: built and loaded with the given weights first, then called as a trained module would be."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from conformance.adapter import Implementation, Support
+from conformance.inputs import Weights
+from implementations.pytorch import FRAMEWORK, STEP_BY_STEP
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import MultiheadAttention
+
+
+def multihead(need_weights: bool) -> Callable[..., Callable[[], "Tensor"]]:
+    """The module in evaluation mode. ``need_weights`` decides between two code paths: the weights returned, or a fused kernel.
+
+    Masks have the module's own polarity, True = ignore: ``key_padding_mask`` for those that are equal in all heads and query
+    rows and for key lengths, ``attn_mask`` for all others and for causal.
+    """
+
+    def bind(
+        query: "Tensor",
+        key: "Tensor",
+        value: "Tensor",
+        weights: Weights,
+        *,
+        num_heads: int,
+        mask: "Tensor | None" = None,
+        causal: bool = False,
+        key_lengths: "Tensor | None" = None,
+    ) -> Callable[[], "Tensor"]:
+        import torch
+
+        module = build(weights, num_heads, query.dtype)
+        lengths = (query.shape[1], key.shape[1])
+        padding = None if key_lengths is None else torch.arange(lengths[1]) >= key_lengths[:, None]
+        if mask is not None and mask.dim() == 4 and mask.shape[1:3] == (1, 1):
+            by_key = mask[:, 0, 0].expand(query.shape[0], -1)
+            padding, mask = by_key if padding is None else padding | by_key, None
+        triangle = torch.ones(lengths, dtype=torch.bool).triu(1) if causal else None
+        if mask is not None and mask.dim() == 4:
+            mask = mask.expand(query.shape[0], num_heads, *lengths).reshape(-1, *lengths)
+        if mask is not None and triangle is not None:
+            mask = mask | triangle
+
+        def call() -> "Tensor":
+            with torch.inference_mode():
+                return module(
+                    query, key, value, key_padding_mask=padding, need_weights=need_weights,
+                    attn_mask=triangle if mask is None else mask, is_causal=causal and mask is None,
+                )[0]  # fmt: skip
+
+        return call
+
+    return bind
+
+
+def build(weights: Weights, num_heads: int, dtype: object) -> "MultiheadAttention":
+    """The module with ``weights``, a missing bias as zeros. Raises what torch raises where heads do not divide the width."""
+    import torch
+
+    assert weights.output is not None
+    biases = (weights.query_bias, weights.key_bias, weights.value_bias, weights.output_bias)
+    with_bias = any(bias is not None for bias in biases)
+    model = weights.query.shape[0]
+    module = torch.nn.MultiheadAttention(model, num_heads, bias=with_bias, batch_first=True, dtype=dtype)
+    with torch.no_grad():
+        module.in_proj_weight.copy_(torch.cat((weights.query, weights.key, weights.value), dim=1).T)
+        module.out_proj.weight.copy_(weights.output.T)
+        if with_bias:
+            zeros = torch.zeros(model, dtype=dtype)
+            query_bias, key_bias, value_bias, output_bias = (zeros if bias is None else bias for bias in biases)
+            module.in_proj_bias.copy_(torch.cat((query_bias, key_bias, value_bias)))
+            module.out_proj.bias.copy_(output_bias)
+    return module.eval()
+
+
+_SUPPORT = Support(
+    operation="multi_head_attention",
+    lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
+    profile=STEP_BY_STEP,
+    conventions={"CON-POLARITY": "true-ignores", "CON-ALIGNMENT": "top-left", "CON-WIDTH-REFUSED": "refused"},
+    binds=True,
+)
+
+IMPLEMENTATIONS = (
+    Implementation("torch-mha", multihead(need_weights=False), _SUPPORT, FRAMEWORK),
+    Implementation("torch-mha-weights", multihead(need_weights=True), _SUPPORT, FRAMEWORK),
+)
