@@ -8,6 +8,7 @@ Each field lists the choices for a field of the problem, the simplest first, sin
 from dataclasses import dataclass
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")
+NARROW_DTYPES = ("float32", "float16", "bfloat16")  # float64 is drawn only where it can make a difference
 ALL_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
 KEY_FORMS = ("b1qk", "qk", "b11k", "1hqk", "bhqk")  # those that can hide one key and show another
 GENERAL_LAWS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
@@ -18,7 +19,7 @@ class Draw:
     """Choices for problems of plain attention. ``forms`` are the broadcast forms of masks, ``bias_forms`` those of biases."""
 
     shapes: str = "any"
-    dtypes: tuple[str, ...] = ALL_DTYPES
+    dtypes: tuple[str, ...] = NARROW_DTYPES
     laws: tuple[str, ...] = GENERAL_LAWS
     masks: tuple[str, ...] = ("",)
     forms: tuple[str, ...] = KEY_FORMS
@@ -36,7 +37,7 @@ class MultiHeadDraw:
     """Choices for problems of multi-head attention; ``projection_bias`` False comes first where both are listed."""
 
     shapes: str = "self"
-    dtypes: tuple[str, ...] = ALL_DTYPES
+    dtypes: tuple[str, ...] = NARROW_DTYPES
     sources: tuple[str, ...] = ("self",)
     weights: tuple[str, ...] = ("full",)
     projection_bias: tuple[bool, ...] = (False, True)
@@ -50,13 +51,11 @@ class MultiHeadDraw:
 
 @dataclass(frozen=True, kw_only=True)
 class SinusoidalDraw:
-    """Choices for sinusoidal encodings: lengths up to ``longest``, even widths up to ``widest``; with addition to a batch or not."""
+    """Choices for additions of the sinusoidal encoding to a batch. Tables alone have nothing random: they are designed."""
 
     dtypes: tuple[str, ...] = ALL_DTYPES
-    arrangement: str = "default"
-    longest: int = 64
+    longest: int = 64  # of free sizes
     widest: int = 64
-    addition: bool = False
 
 
 AnyDraw = Draw | MultiHeadDraw | SinusoidalDraw

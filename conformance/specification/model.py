@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.cases.draw import Draw
+from conformance.cases.draw import AnyDraw
 from conformance.problem import Problem
 
 AREAS: dict[str, str] = {
@@ -41,8 +41,8 @@ class Requirement:
     """One testable sentence.
 
     ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``random`` says
-    what Hypothesis may draw for it. ``exempt`` says why its cases need not tell null models from the truth (V = 1, one key …);
-    empty where they must.
+    what Hypothesis may draw for it. ``cannot_tell`` names the null models (conformance/cases/admissible.py) that its cases
+    cannot tell from the truth, by their very purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
     """
 
     id: str
@@ -52,13 +52,15 @@ class Requirement:
     operation: str = "attention"
     check: str = "values"
     designed: Callable[[], Iterable[Problem]] = nothing
-    random: Draw | None = None
+    random: AnyDraw | None = None
     exempt: str = ""
+    cannot_tell: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         match = _ID.fullmatch(self.id)
         assert match and match["area"] in AREAS, self.id
         assert self.check in CHECKS, self.check
+        assert bool(self.exempt) == bool(self.cannot_tell), self.id
 
     @property
     def area(self) -> str:

@@ -23,12 +23,12 @@ def hidden_keys(inputs: AttentionInputs) -> Bool[np.ndarray, "b hkv lk"]:
     batch, heads, _, key_length = visible.shape
     kv_heads = inputs.key.shape[1]
     seen = visible.any(axis=2).reshape(batch, kv_heads, heads // kv_heads, key_length).any(axis=2)
-    return ~seen
+    return np.logical_not(seen)
 
 
 @EDITS.entry("loud-value")
 def loud_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """V of one key in each head, chosen at random, set to ``*a`` (1e4 unless said): rows from which it is hidden must not move."""
+    """V of one key in each head, drawn at random, set to ``*a`` (1e4 unless said): rows that do not see it must not move."""
     batch, kv_heads, key_length, _ = inputs.value.shape
     chosen = np.arange(key_length) == stream.below(key_length, batch, kv_heads, 1)
     return replace(inputs, value=np.where(chosen[..., None], _number(inputs, argument, 1e4), inputs.value))

@@ -18,8 +18,8 @@ from conformance.values.stream import Stream
 EDITS = Cookbook("edit")
 
 
-def _axis(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
-    """``array`` indexed along ``axis`` (negative), unless it is absent, broadcasts there or has no such axis."""
+def _along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
+    """A mask or bias indexed along ``axis`` (negative), unless it is absent, broadcasts there or has no such axis."""
     if array is None or array.ndim < -axis or array.shape[axis] == 1:
         return array
     return np.take(array, index, axis=axis)
@@ -78,11 +78,11 @@ def _reorder(
 ) -> AttentionInputs:
     return replace(
         inputs,
-        query=_axis(inputs.query, axis, query) if inputs.query.shape[axis] > 1 else inputs.query,
-        key=_axis(inputs.key, axis, key),
-        value=_axis(inputs.value, axis, key),
-        mask=_axis(inputs.mask, axis, query),
-        bias=_axis(inputs.bias, axis, query),
+        query=np.take(inputs.query, query, axis=axis),
+        key=np.take(inputs.key, key, axis=axis),
+        value=np.take(inputs.value, key, axis=axis),
+        mask=_along(inputs.mask, axis, query),
+        bias=_along(inputs.bias, axis, query),
         key_lengths=inputs.key_lengths if lengths is None or inputs.key_lengths is None else inputs.key_lengths[lengths],
     )
 
@@ -92,7 +92,10 @@ def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | N
     """The queries in another order, mask and bias with them."""
     order = stream.permutation(inputs.query.shape[2])
     return replace(
-        inputs, query=_axis(inputs.query, -2, order), mask=_axis(inputs.mask, -2, order), bias=_axis(inputs.bias, -2, order)
+        inputs,
+        query=np.take(inputs.query, order, axis=-2),
+        mask=_along(inputs.mask, -2, order),
+        bias=_along(inputs.bias, -2, order),
     )
 
 
@@ -101,7 +104,7 @@ def query_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -
     """One query alone, number ``*n`` (the last unless said), with its row of mask and bias."""
     row = np.array([_index(argument, inputs.query.shape[2])])
     return replace(
-        inputs, query=inputs.query[:, :, row], mask=_axis(inputs.mask, -2, row), bias=_axis(inputs.bias, -2, row)
+        inputs, query=inputs.query[:, :, row], mask=_along(inputs.mask, -2, row), bias=_along(inputs.bias, -2, row)
     )  # fmt: skip
 
 
@@ -121,17 +124,19 @@ def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None
     order = stream.permutation(inputs.key.shape[2])
     return replace(
         inputs,
-        key=_axis(inputs.key, -2, order),
-        value=_axis(inputs.value, -2, order),
-        mask=_axis(inputs.mask, -1, order),
-        bias=_axis(inputs.bias, -1, order),
+        key=np.take(inputs.key, order, axis=-2),
+        value=np.take(inputs.value, order, axis=-2),
+        mask=_along(inputs.mask, -1, order),
+        bias=_along(inputs.bias, -1, order),
     )
 
 
 @EDITS.entry("scale-value")
 def scale_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V times ``*a``; a power of two keeps every bit."""
-    return replace(inputs, value=round_to(inputs.value.astype(np.float64) * (2.0 if argument is None else argument), inputs.query.dtype.name))
+    return replace(
+        inputs, value=round_to(inputs.value.astype(np.float64) * (2.0 if argument is None else argument), inputs.query.dtype.name)
+    )
 
 
 @EDITS.entry("negate-query-and-key")
@@ -154,8 +159,8 @@ def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | No
         inputs,
         key=inputs.key[:, :, twice],
         value=inputs.value[:, :, twice],
-        mask=_axis(inputs.mask, -1, twice),
-        bias=_axis(inputs.bias, -1, twice),
+        mask=_along(inputs.mask, -1, twice),
+        bias=_along(inputs.bias, -1, twice),
         key_lengths=None if inputs.key_lengths is None else 2 * inputs.key_lengths,
     )
 
@@ -164,7 +169,12 @@ def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | No
 def permute_channels(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Channels of query and key in another common order, those of the value in another order of their own."""
     order, value_order = stream.permutation(inputs.query.shape[3]), stream.permutation(inputs.value.shape[3])
-    return replace(inputs, query=inputs.query[..., order], key=inputs.key[..., order], value=inputs.value[..., value_order])
+    return replace(
+        inputs,
+        query=np.take(inputs.query, order, axis=-1),
+        key=np.take(inputs.key, order, axis=-1),
+        value=np.take(inputs.value, value_order, axis=-1),
+    )
 
 
 @EDITS.entry("zero-channels")

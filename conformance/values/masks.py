@@ -45,7 +45,7 @@ def _at_least_one(mask: Bool[np.ndarray, "..."], stream: Stream) -> Bool[np.ndar
 
 @MASKS.entry("random")
 def random(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
-    """Each pair visible with probability ``*p`` (0.6 unless said), at least one key a row. Different in each row that the form has."""
+    """Each pair visible with probability ``*p`` (0.6 unless said), at least one key a row; another in each row of the form."""
     probability = 0.6 if argument is None else argument
     return _at_least_one(stream.uniform(*shape) < probability, stream)
 

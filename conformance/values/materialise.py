@@ -49,8 +49,6 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     )
     for recipe in problem.edits:
         inputs = EDITS.find(recipe)(inputs, Stream(recipe.seed, "edit"), recipe.argument)
-    if problem.layout == "contiguous":
-        return inputs
     return replace(
         inputs,
         query=lay_out(inputs.query, problem.layout),
@@ -68,7 +66,7 @@ def _bias(problem: AttentionProblem) -> np.ndarray | None:
 
 
 def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """The same numbers in another memory layout; gaps in the memory are filled with NaN, so that reading them shows.
+    """The same numbers in the memory layout asked for; gaps in the memory are filled with NaN, so that reading them shows.
 
     transposed: length before heads in memory; strided: every second element along the width, one row of slack at the end;
     expanded: stride 0 over the batch; reversed: negative stride over the length.
@@ -81,7 +79,10 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
         view[...] = array
         return view
     if layout == "expanded":
-        return np.broadcast_to(np.ascontiguousarray(array[:1]), array.shape)
+        row = np.ascontiguousarray(array[:1])  # broadcast_to would give every axis of size 1 the stride 0 too
+        view = np.ndarray(array.shape, array.dtype, row, strides=(0, *row.strides[1:]))
+        view.flags.writeable = False
+        return view
     if layout == "reversed":
         return np.ascontiguousarray(array[:, :, ::-1])[:, :, ::-1]
     return np.ascontiguousarray(array)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
@@ -80,17 +81,16 @@ def permute_heads(inputs: MultiHeadInputs, stream: Stream, argument: float | Non
     order = stream.permutation(inputs.num_heads)
     weights = inputs.weights
 
-    def columns(array: np.ndarray | None) -> np.ndarray | None:
-        if array is None:
-            return None
+    def columns(array: np.ndarray) -> np.ndarray:
         return array.reshape(*array.shape[:-1], inputs.num_heads, -1)[..., order, :].reshape(array.shape)
 
     mask = inputs.mask
     if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
         mask = mask[:, order]
-    moved = {name: columns(array) for name, array in weights.arrays().items() if not name.startswith("output")}
-    output = None if weights.output is None else np.ascontiguousarray(columns(weights.output.T).T)  # type: ignore[union-attr]
-    return replace(inputs, weights=replace(weights, **moved, output=output), mask=mask)
+    moved: dict[str, Any] = {name: columns(array) for name, array in weights.arrays().items() if not name.startswith("output")}
+    if weights.output is not None:
+        moved["output"] = np.ascontiguousarray(columns(weights.output.T).T)
+    return replace(inputs, weights=replace(weights, **moved), mask=mask)
 
 
 @MULTI_HEAD_EDITS.entry("batch-row")
@@ -111,9 +111,7 @@ def loud_hidden(inputs: MultiHeadInputs, stream: Stream, argument: float | None)
     factor = 64.0 if argument is None else argument
     hidden = _hidden_tokens(inputs)[..., None]
     dtype = inputs.key.dtype.name
-    return _tokens(
-        inputs, lambda array: np.where(hidden, round_to(array.astype(np.float64) * factor, dtype), array), query=False
-    )
+    return _tokens(inputs, lambda array: np.where(hidden, round_to(array.astype(np.float64) * factor, dtype), array), query=False)
 
 
 @MULTI_HEAD_EDITS.entry("scale-output")
@@ -147,4 +145,4 @@ def _hidden_tokens(inputs: MultiHeadInputs) -> Bool[np.ndarray, "b lk"]:
         causal=inputs.causal,
         key_lengths=inputs.key_lengths,
     )
-    return ~visible_pairs(shell).any(axis=(1, 2))
+    return np.logical_not(visible_pairs(shell).any(axis=(1, 2)))

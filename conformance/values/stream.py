@@ -4,10 +4,13 @@ NumPy keeps the raw output of its bit generators stable, not its distributions; 
 by integer operations, + − × ÷ √ and ldexp, which IEEE 754 defines to the last bit.
 """
 
+import math
+
 import numpy as np
 from jaxtyping import Float, Int
 
 _SQRT_3 = np.sqrt(3.0)
+_SECOND_QUARTERS, _LOW_HALF = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
 _TAGS = {name: number for number, name in enumerate(("query", "key", "value", "mask", "bias", "edit", "weights", "lengths"), 1)}
 
 
@@ -19,7 +22,7 @@ class Stream:
 
     def words(self, shape: tuple[int, ...]) -> Int[np.ndarray, "..."]:
         """64-bit words."""
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         return self._philox.random_raw(count).reshape(shape)
 
     def uniform(self, *shape: int) -> Float[np.ndarray, "..."]:
@@ -33,8 +36,8 @@ class Stream:
     def normal(self, *shape: int) -> Float[np.ndarray, "..."]:
         """Mean 0, variance 1, bell-shaped: four uniform 16-bit numbers of one word added (Irwin–Hall), |x| < 2·√3."""
         words = self.words(shape)
-        quarters = words.view(np.uint16).reshape(*shape, 4)
-        total = quarters.sum(axis=-1, dtype=np.int64)
+        pairs = (words & _SECOND_QUARTERS) + (words >> np.uint64(16) & _SECOND_QUARTERS)
+        total = ((pairs & _LOW_HALF) + (pairs >> np.uint64(32))).astype(np.int64)
         return np.ldexp((total - 131070).astype(np.float64), -16) * _SQRT_3
 
     def signs(self, *shape: int) -> Float[np.ndarray, "..."]:

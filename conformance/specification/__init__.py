@@ -1,0 +1,32 @@
+"""What is tested: requirements and conventions as data. ``docs/specification.md`` is rendered from them."""
+
+from functools import cache
+
+from conformance.specification import calls, heads, masking, numbers, outputs, positions, scaling, visibility
+from conformance.specification.model import Convention, Requirement
+
+SPEC_VERSION = "1.0"
+
+_PARTS = (outputs, calls, scaling, masking, visibility, heads, numbers, positions)
+
+
+@cache
+def requirements() -> dict[str, Requirement]:
+    """All requirements by id, area by area, ids ascending within an area."""
+    parts = [requirement for part in _PARTS for requirement in part.REQUIREMENTS]
+    areas = list(dict.fromkeys(requirement.area for requirement in parts))
+    ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
+    table = {requirement.id: requirement for requirement in ordered}
+    assert len(table) == len(parts), "an id is given twice"
+    return table
+
+
+@cache
+def conventions() -> dict[str, Convention]:
+    """All conventions by id."""
+    from conformance.specification.questions import CONVENTIONS  # they observe with the oracle, which few callers need
+
+    return {convention.id: convention for convention in CONVENTIONS}
+
+
+__all__ = ["SPEC_VERSION", "conventions", "requirements"]

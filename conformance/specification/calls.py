@@ -1,0 +1,159 @@
+"""ATT-OUT, second part: repeated calls, memory, layouts and sizes."""
+
+from conformance.cases.draw import GENERAL_LAWS, Draw
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.model import Requirement
+
+_CALLS = (
+    Requirement(
+        id="ATT-OUT-026",
+        sentence="The same call repeated gives the same output.",
+        rationale="Races and reads beyond the end show as outputs that wander.",
+        source="tt-metal#52284; pytorch#169222",
+        check="repeat",
+        designed=lambda: joined(attention("wide", ALL), attention("square", causal="top-left"), attention("tile")),
+    ),
+    Requirement(
+        id="ATT-OUT-027",
+        sentence="A call gives the output of its own inputs, also after calls with other values in the same shapes.",
+        rationale="A result kept by shape or by address is right the first time only.",
+        source="KernelBench, on kernels that answer from a cache",
+        check="stale",
+        designed=lambda: joined(
+            attention("wide", F32_BF16, values="gaussian.1#26"), attention("square", mask="random.1:b1qk#26")
+        ),
+    ),
+    Requirement(
+        id="ATT-OUT-028",
+        sentence="A call leaves its inputs as they were.",
+        rationale="The caller uses query, key, value and masks again.",
+        source="Array API standard: functions do not change their arguments",
+        check="untouched",
+        designed=lambda: joined(
+            attention("wide", ALL),
+            attention("wide", mask="random.1:b1qk#27"),
+            attention("wide", bias="gaussian.1:qk#27"),
+            attention("square", causal="top-left"),
+        ),
+    ),
+    Requirement(
+        id="ATT-OUT-029",
+        sentence="The output shares no memory with an input.",
+        rationale="Otherwise writing to one changes the other.",
+        source="Array API standard: functions return new arrays",
+        check="unaliased",
+        designed=lambda: joined(attention("wide", F32_BF16), attention((2, 3, 3, 7, 1, 8, 8)), attention("square")),
+        exempt="With a single key, where V itself might be handed out, it takes all the weight of any model.",
+        cannot_tell=("mean", "argmax", "uniform"),
+    ),
+)
+
+
+def _layout_requirement(number: int, layout: str, sentence: str, source: str) -> Requirement:
+    return Requirement(
+        id=f"ATT-OUT-{number:03}",
+        sentence=sentence,
+        rationale="Strides that are ignored or half obeyed read other elements.",
+        source=source,
+        designed=lambda: joined(
+            attention("square", F32_HALF, layout=layout),
+            attention("wide", F32_HALF, values="spread.1#28", layout=layout),
+            attention("wide", mask="random.1:b1qk#28", layout=layout),
+            attention((2, 1, 1, 5, 65, 8, 8), F32_BF16, layout=layout),
+        ),
+        random=Draw(layouts=(layout,), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
+    )
+
+
+_LAYOUTS = (
+    _layout_requirement(
+        30,
+        "transposed",
+        "Inputs with length before heads in memory give what contiguous ones give.",
+        "pytorch#181133; torch-spyre#4331",
+    ),
+    _layout_requirement(
+        31, "strided", "Inputs with gaps between their elements give what contiguous ones give.", "ROCm/pytorch#3230"
+    ),
+    _layout_requirement(
+        32, "expanded", "Inputs expanded over the batch (stride 0) give what contiguous ones give.", "pytorch#191937"
+    ),
+    _layout_requirement(
+        33,
+        "reversed",
+        "Inputs with a negative stride give what contiguous ones give.",
+        "NumPy documentation: views with negative strides",
+    ),
+)
+
+_SMALL: tuple[tuple[int, int, int, int, int, int, int], ...] = (
+    (1, 1, 1, 1, 2, 1, 1),
+    (1, 1, 1, 2, 2, 1, 2),
+    (1, 2, 2, 1, 3, 2, 2),
+    (2, 1, 1, 3, 2, 3, 3),
+    (3, 2, 2, 2, 3, 1, 1),
+    (2, 3, 3, 3, 3, 2, 2),
+)
+_TILES: tuple[tuple[int, int], ...] = ((63, 65), (65, 63), (64, 129), (129, 127), (127, 64), (257, 65))
+
+_SIZES = (
+    Requirement(
+        id="ATT-OUT-034",
+        sentence="Lengths, widths and head counts of 1, 2 and 3 are right.",
+        rationale="Squeezed axes and broadcasts by accident live at size 1.",
+        source="transformers#28215",
+        designed=lambda: joined(*(attention(sizes, values="signatures.1#29") for sizes in _SMALL)),
+        random=Draw(shapes="small"),
+    ),
+    Requirement(
+        id="ATT-OUT-035",
+        sentence="Prime lengths and widths are right.",
+        rationale="Nothing divides them, so every loop has a remainder.",
+        source="vllm#34570",
+        designed=lambda: joined(
+            attention("prime", F32_HALF),
+            attention((1, 7, 7, 11, 13, 5, 5)),
+            attention((3, 2, 2, 7, 11, 31, 31)),
+        ),
+        random=Draw(shapes="prime"),
+    ),
+    Requirement(
+        id="ATT-OUT-036",
+        sentence="Lengths at and beyond the edge of a tile (63, 64, 65, 127, 129, 257) are right.",
+        rationale="Kernels work in tiles: the last, partial one is where keys get lost and garbage gets in.",
+        source="cutlass#2428; Megatron-LM#132; pytorch#169222",
+        designed=lambda: joined(
+            *(attention((1, 1, 1, lq, lk, 8, 8), values=law) for lq, lk in _TILES for law in ("flat.1#30", "spread.1#31")),
+            attention((1, 1, 1, 64, 129, 8, 8), ("bfloat16",), values="spread.1#31"),
+        ),
+        random=Draw(shapes="tile", laws=("flat.1", *GENERAL_LAWS)),
+    ),
+    Requirement(
+        id="ATT-OUT-037",
+        sentence="The query length may be smaller or greater than the key length.",
+        rationale="Cross-attention and cached decoding; code for self-attention takes one length for both.",
+        source="Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1",
+        designed=lambda: joined(
+            attention("wide", ALL, values="gaussian.1#32"),
+            *(attention(shape, F32_BF16, values="gaussian.1#33") for shape in ("tall", "decode")),
+            attention("long", F32),
+        ),
+        random=Draw(shapes="unequal"),
+    ),
+    Requirement(
+        id="ATT-OUT-038",
+        sentence="Sums over many keys keep their digits.",
+        rationale="In bfloat16 a running sum of ones stands still at 256; in float16 small terms vanish beside a large sum.",
+        source="executorch#20089",
+        designed=lambda: joined(
+            attention("long", F32_HALF, values="gaussian.1#35"),
+            attention("long", F32_HALF, values="flat.1#36"),
+            attention("long", F32_HALF, values="spread.1#37", edits=("equal-keys.1#0",)),
+        ),
+        random=Draw(shapes="long", laws=("flat.1", "gaussian.1")),
+        exempt="Nearly equal weights over hundreds of keys: the mean of V is the truth to within 16-bit rounding.",
+        cannot_tell=("mean", "uniform"),
+    ),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*_CALLS, *_LAYOUTS, *_SIZES)

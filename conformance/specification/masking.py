@@ -1,0 +1,271 @@
+"""ATT-MASK, first part: boolean masks, biases, key lengths, and how they combine."""
+
+from conformance.cases.draw import Draw
+from conformance.specification.build import F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.model import Requirement
+
+_POLARITY = "A boolean mask is True where the query may attend to the key"
+
+
+def _form_requirement(
+    number: int, form: str, shape: str, dtypes: tuple[str, ...], others: tuple[str, ...], rationale: str, source: str
+) -> Requirement:
+    return Requirement(
+        id=f"ATT-MASK-{number:03}",
+        sentence=f"A boolean mask of shape {shape} shows each query the keys where it is True, and no others.",
+        rationale=rationale,
+        source=source,
+        designed=lambda: joined(
+            attention("wide", dtypes, values="spread.1#1", mask=f"random.1:{form}#{number}"),
+            attention("wide", F32, values="signatures.1#2", mask=f"random.1:{form}*0.3#{number + 10}"),
+            attention("wide", F32, values="heavy.1#3", mask=f"random.1:{form}*0.8#{number + 20}"),
+            *(attention(shape, F32, values="gaussian.1#4", mask=f"random.1:{form}#{number + 30}") for shape in others),
+        ),
+        random=Draw(shapes="core", masks=("random.1", "random.1*0.3", "left-padding.1", "right-padding.1"), forms=(form,)),
+    )
+
+
+_FORMS = (
+    _form_requirement(
+        1, "qk", "(Lq, Lk)", F32_BF16, ("square",), "One mask for all batch rows and heads.", "keras#23040; DI-engine#333"
+    ),
+    _form_requirement(
+        2,
+        "b11k",
+        "(B, 1, 1, Lk)",
+        F32_HALF,
+        (),
+        "Padding: the same keys for all queries of a batch row.",
+        "jax#28974; hyunwoongko/transformer#40",
+    ),
+    _form_requirement(
+        3,
+        "b1qk",
+        "(B, 1, Lq, Lk)",
+        F32_HALF,
+        ("square", "tall"),
+        "One mask per batch row: an offset computed from the wrong axes reads row 0 for all.",
+        "pytorch#184180",
+    ),
+    _form_requirement(4, "1hqk", "(1, H, Lq, Lk)", F32_BF16, (), "One mask per head, the same in each batch row.", "equinox#190"),
+    _form_requirement(
+        5, "bhqk", "(B, H, Lq, Lk)", F32_BF16, (), "A mask of its own for each batch row and head.", "pytorch#97605"
+    ),
+    Requirement(
+        id="ATT-MASK-006",
+        sentence="A boolean mask of shape (B, H, Lq, 1) leaves the rows where it is True as they are without a mask.",
+        rationale="It broadcasts over the keys; taken for a key mask it hides keys instead of queries. "
+        "What the other rows give is a convention.",
+        source="hyunwoongko/transformer#40; vigg_ribonanza#1",
+        designed=lambda: joined(
+            attention("wide", F32_BF16, values="spread.1#1", mask="empty-rows.1:bhq1#6"),
+            attention("wide", F32, values="signatures.1#2", mask="empty-rows.1:bhq1#7"),
+        ),
+        random=Draw(shapes="core", masks=("empty-rows.1",), forms=("bhq1",)),
+    ),
+)
+
+_BIASES = (
+    Requirement(
+        id="ATT-MASK-007",
+        sentence="A bias is added to the scaled scores, in each broadcast form.",
+        rationale="Relative positions and ALiBi come in this way; one that is multiplied, or read from another head, is wrong.",
+        source="PyTorch and JAX documentation; pytorch#90534; xla#11444",
+        designed=lambda: joined(
+            *(
+                attention("wide", F32, values="spread.1#5", bias=f"gaussian.1:{form}#8")
+                for form in ("b11k", "b1qk", "1hqk", "bhq1")
+            ),
+            *(attention("wide", F32_HALF, values="spread.1#5", bias=f"gaussian.1:{form}#8") for form in ("qk", "bhqk")),
+            attention("wide", F32, values="gaussian.1#6", bias="distance.1:1hqk#0"),
+            attention("wide", F32_BF16, values="gaussian.1#6", bias="gaussian.1:bhqk*4.0#9"),
+        ),
+        random=Draw(shapes="core", biases=("gaussian.1", "distance.1", "gaussian.1*6.0"), bias_forms=("qk", "bhqk")),
+    ),
+    Requirement(
+        id="ATT-MASK-008",
+        sentence="A bias of −∞ hides its key.",
+        rationale="The additive form of a mask; −∞ must not become NaN on the way.",
+        source="PyTorch documentation of scaled_dot_product_attention; flashinfer#1178",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#7", bias="holes.1:bhqk#10"),
+            attention("wide", F32_HALF, values="spread.1#8", bias="holes.1:qk*0.2#11"),
+        ),
+        random=Draw(shapes="core", biases=("holes.1", "holes.1*0.2"), bias_forms=("qk", "bhqk")),
+    ),
+)
+
+_TOGETHER = (
+    Requirement(
+        id="ATT-MASK-016",
+        sentence="Causal and mask together: a key is visible where both show it.",
+        rationale="One of the two is silently dropped in more than one library.",
+        source="keras#23040; xformers#103; minimind#497",
+        designed=lambda: joined(
+            attention("square", F32, values="spread.1#20", causal="top-left", mask="random.1:b1qk#20"),
+            attention("square", F32, values="spread.1#21", causal="top-left", mask="right-padding.1:b11k#21"),
+            attention("square", F32, values="frontier.1#22", causal="top-left", mask="random.1:b1qk*0.8#22"),
+        ),
+        random=Draw(shapes="square", causal=("top-left",), masks=("random.1", "random.1*0.8", "band.1"), forms=("b1qk",)),
+    ),
+    Requirement(
+        id="ATT-MASK-017",
+        sentence="With key lengths, batch row b sees its first n_b keys and no other.",
+        rationale="An ignored length is a leak of padding, or of another request's data.",
+        source="jax#23349; FasterTransformer#270",
+        designed=lambda: joined(
+            attention("wide", F32_BF16, values="spread.1#23", key_lengths=(5, 13)),
+            attention("wide", F32, values="signatures.1#24", key_lengths=(12, 1)),
+            attention("wide", F32, values="flat.1#25", key_lengths=(6, 3)),
+        ),
+        random=Draw(shapes="core", key_lengths=True),
+    ),
+    Requirement(
+        id="ATT-MASK-018",
+        sentence="Key lengths together with a mask or causal: a key is visible where all show it.",
+        rationale="Each of them is easily the only one that a code path looks at.",
+        source="pytorch#63271",
+        designed=lambda: joined(
+            attention("wide", F32, values="spread.1#26", key_lengths=(6, 11), mask="random.1:b1qk*0.8#26"),
+            attention("square", F32, values="spread.1#27", key_lengths=(5, 9), causal="top-left"),
+        ),
+        random=Draw(shapes="square", key_lengths=True, causal=("top-left",)),
+    ),
+    Requirement(
+        id="ATT-MASK-019",
+        sentence="Mask and bias together: the bias counts where the mask shows the key.",
+        rationale="Two arguments of one kind invite dropping one.",
+        source="JAX documentation of dot_product_attention; pytorch#63271",
+        designed=lambda: joined(
+            attention("wide", F32, values="spread.1#29", mask="random.1:b1qk#29", bias="gaussian.1:qk#29"),
+            attention("wide", F32, values="spread.1#30", mask="right-padding.1:b11k#30", bias="gaussian.1:qk#30"),
+        ),
+        random=Draw(shapes="core", masks=("random.1",), forms=("b1qk",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
+    ),
+    Requirement(
+        id="ATT-MASK-020",
+        sentence="Causal and bias together: the bias counts where the triangle shows the key.",
+        rationale="ALiBi and relative positions in a decoder.",
+        source="minimind#497",
+        designed=lambda: joined(
+            attention("square", F32, values="spread.1#31", causal="top-left", bias="gaussian.1:qk#31"),
+            attention("square", F32, values="gaussian.1#32", causal="top-left", bias="distance.1:qk#0"),
+        ),
+        random=Draw(shapes="square", causal=("top-left",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
+    ),
+)
+
+_PATTERNS = (
+    Requirement(
+        id="ATT-MASK-026",
+        sentence="Masks may differ from batch row to batch row.",
+        rationale="A mask read from the first row for all rows is right in every test with one row.",
+        source="pytorch#184180",
+        designed=lambda: joined(
+            attention("wide", F32_BF16, values="signatures.1#40", mask="random.1:b1qk*0.4#40"),
+            attention("wide", F32, values="spread.1#41", mask="right-padding.1:b11k#44"),
+        ),
+        random=Draw(shapes="core", masks=("random.1*0.4", "left-padding.1", "right-padding.1"), forms=("b1qk", "b11k")),
+    ),
+    Requirement(
+        id="ATT-MASK-027",
+        sentence="Masks may differ from head to head.",
+        rationale="Broadcasting over heads hides this axis from most tests.",
+        source="equinox#190; pytorch#160064",
+        designed=lambda: joined(
+            attention("wide", F32_BF16, values="signatures.1#42", mask="random.1:1hqk*0.4#42"),
+            attention("wide", F32, values="spread.1#43", mask="left-padding.1:bhqk#43"),
+        ),
+        random=Draw(shapes="core", masks=("random.1*0.4", "left-padding.1", "right-padding.1"), forms=("1hqk", "bhqk")),
+    ),
+    Requirement(
+        id="ATT-MASK-028",
+        sentence="Leading keys may be hidden (left padding), another number of them in each batch row.",
+        rationale="Generation pads on the left; code that reads a mask as a length keeps the wrong end.",
+        source="DeepSpeed#1466; unsloth#4078",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#44", mask="left-padding.1:b11k#48"),
+            attention("square", F32, values="spread.1#45", mask="left-padding.1:b1qk#45"),
+            attention("square", F32, values="spread.1#46", mask="left-padding.1:b11k#46", causal="top-left"),
+        ),
+        random=Draw(shapes="core", masks=("left-padding.1",), forms=("b11k", "b1qk")),
+    ),
+    Requirement(
+        id="ATT-MASK-029",
+        sentence="Trailing keys may be hidden (right padding), another number of them in each batch row.",
+        rationale="The everyday mask of a batch of texts.",
+        source="torchTextClassifiers#92; FasterTransformer#270",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#47", mask="right-padding.1:b11k#47"),
+            attention("square", F32, values="spread.1#48", mask="right-padding.1:b1qk#48"),
+        ),
+        random=Draw(shapes="core", masks=("right-padding.1",), forms=("b11k", "b1qk")),
+    ),
+    Requirement(
+        id="ATT-MASK-030",
+        sentence="A mask that hides nothing gives what no mask gives.",
+        rationale="A mask turns on another code path, which must not have another scale, or the mask's numbers added.",
+        source="tinygrad#2425",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#49", mask="all.1:b1qk#0"),
+            attention("square", F32, values="spread.1#50", mask="all.1:qk#0"),
+        ),
+        random=Draw(shapes="core", masks=("all.1",), forms=("b1qk", "qk")),
+    ),
+    Requirement(
+        id="ATT-MASK-031",
+        sentence="A row that sees one key gives its V.",
+        rationale="Nothing is left to average: a small leak is the whole error.",
+        source="Follows from the formula",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#51", mask="one-key.1:b1qk#51"),
+            attention("wide", F32, values="signatures.1#52", mask="one-key.1:bhqk#52"),
+        ),
+        random=Draw(shapes="core", masks=("one-key.1",), forms=("b1qk", "bhqk")),
+        exempt="The one visible key takes all the weight of any model.",
+        cannot_tell=("mean", "argmax"),
+    ),
+    Requirement(
+        id="ATT-MASK-032",
+        sentence="A first tile of keys that is hidden as a whole changes nothing.",
+        rationale="The running maximum of a tile without a visible key is −∞; as a 0 it outlives scores that are all negative.",
+        source="flash-attention#2082; flashinfer#1178",
+        designed=lambda: joined(
+            attention("tile", F32, values="spread.1#53", mask="first-tile.1:b1qk*64.0#0"),
+            attention("tile", F32, values="all-low.1*-200.0#54", mask="first-tile.1:b1qk*64.0#0"),
+            attention("tile", F32, values="all-low.1*-200.0#55", mask="first-tile.1:b1qk*32.0#0"),
+            attention("tile", ("bfloat16",), values="all-low.1*-200.0#56", mask="first-tile.1:b1qk*64.0#0"),
+        ),
+        random=Draw(
+            shapes="tile",
+            laws=("spread.1", "all-low.1*-200.0"),
+            masks=("first-tile.1*64.0", "first-tile.1*32.0", "first-tile.1*16.0"),
+            forms=("b1qk",),
+        ),
+    ),
+    Requirement(
+        id="ATT-MASK-033",
+        sentence="Rows that see no key leave all the other rows right.",
+        rationale="What an empty row gives is a convention; its NaN must stay with it.",
+        source="pytorch#103963; mlx#2608; transformers#38690",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#57", mask="empty-rows.1:b1qk#57"),
+            attention("wide", F32, values="spread.1#58", mask="empty-rows.1:bhqk#58"),
+            attention("wide", F32, values="spread.1#59", key_lengths=(0, 7)),
+        ),
+        random=Draw(shapes="core", masks=("empty-rows.1",), forms=("b1qk", "bhqk")),
+    ),
+    Requirement(
+        id="ATT-MASK-034",
+        sentence="A bias constant along a row leaves the output as it is.",
+        rationale="Softmax does not change when a number is added to all scores of a row.",
+        source="Blanchard, Higham & Higham, IMA J. Numer. Anal. 41 (2021)",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="spread.1#60", bias="row-constant.1:qk#60"),
+            attention("wide", F32, values="spread.1#61", bias="row-constant.1:bhqk*300.0#61"),
+        ),
+        random=Draw(shapes="core", biases=("row-constant.1", "row-constant.1*100.0"), bias_forms=("qk", "bhqk")),
+    ),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*_FORMS, *_BIASES, *_TOGETHER, *_PATTERNS)

@@ -1,0 +1,123 @@
+"""ATT-NUM: NaN, infinity, signed zero, subnormal and very large numbers."""
+
+from conformance.cases.draw import Draw
+from conformance.specification.build import F32, F32_HALF, attention, joined, multi_head
+from conformance.specification.model import Requirement
+
+_IEEE = "IEEE 754-2019"
+
+REQUIREMENTS: tuple[Requirement, ...] = (
+    Requirement(
+        id="ATT-NUM-001",
+        sentence="A NaN in a query makes the whole output row of that query NaN, and no other row.",
+        rationale="Hiding a NaN hides a broken model; spreading it hides where it came from.",
+        source=f"{_IEEE}, section 6.2",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1#1", edits=("put-query.1*nan#0",)),
+            attention("square", F32, values="gaussian.1#2", causal="top-left", edits=("put-query.1*nan#0",)),
+        ),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-query.1*nan",)),
+    ),
+    Requirement(
+        id="ATT-NUM-002",
+        sentence="A NaN in a visible key makes the output rows that see it NaN, and none of another head or batch row.",
+        rationale="Its score is NaN, and with it the normaliser of the row.",
+        source=f"{_IEEE}, section 6.2",
+        designed=lambda: joined(attention("wide", F32_HALF, values="gaussian.1#3", edits=("put-key.1*nan#0",))),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-key.1*nan",)),
+    ),
+    Requirement(
+        id="ATT-NUM-003",
+        sentence="A NaN in a visible value makes its channel of the output NaN for the queries that see it, no other channel.",
+        rationale="Each channel of V is averaged by itself.",
+        source=f"{_IEEE}, section 6.2",
+        designed=lambda: joined(attention("wide", F32_HALF, values="gaussian.1#4", edits=("put-value.1*nan#0",))),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-value.1*nan",)),
+    ),
+    Requirement(
+        id="ATT-NUM-004",
+        sentence="An infinity in a query leaves the rows of all other queries as they are.",
+        rationale="Its own row holds ∞ − ∞ and may be NaN; what it gives is left open.",
+        source=f"{_IEEE}, section 7.2",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1#5", edits=("put-query.1*inf#0",)),
+            attention("wide", F32, values="gaussian.1#6", edits=("put-query.1*-inf#0",)),
+        ),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-query.1*inf", "put-query.1*-inf")),
+    ),
+    Requirement(
+        id="ATT-NUM-005",
+        sentence="An infinity in a key leaves the other batch rows as they are.",
+        rationale="Scores of +∞ and −∞ in one row are left open; they must stay in their head and batch row.",
+        source=f"{_IEEE}, section 7.2",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1#7", edits=("put-key.1*inf#0",)),
+            attention("wide", F32, values="gaussian.1#8", edits=("put-key.1*-inf#0",)),
+        ),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-key.1*inf", "put-key.1*-inf")),
+    ),
+    Requirement(
+        id="ATT-NUM-006",
+        sentence="An infinity in a visible value makes its channel of the output that infinity for the queries that see it, "
+        "and leaves the other channels as they are.",
+        rationale="A positive weight times ∞ is ∞.",
+        source=f"{_IEEE}, section 6.1",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1#9", edits=("put-value.1*inf#0",)),
+            attention("wide", F32, values="gaussian.1#10", edits=("put-value.1*-inf#0",)),
+        ),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-value.1*inf", "put-value.1*-inf")),
+    ),
+    Requirement(
+        id="ATT-NUM-007",
+        sentence="−0 in query, key or value acts as +0.",
+        rationale='A mask derived from "equal to zero" or from a sign bit may differ; the sign of a zero output is left open.',
+        source=f"{_IEEE}, section 6.3; Kyubyong/transformer#69",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1#11", edits=("put-zeros.1#11",)),
+            attention("wide", F32, values="gaussian.1#11", edits=("put-zeros.1*1.0#11",)),
+        ),
+        random=Draw(shapes="core", laws=("gaussian.1", "spread.1"), edits=("put-zeros.1", "put-zeros.1*1.0")),
+    ),
+    Requirement(
+        id="ATT-NUM-008",
+        sentence="Subnormal values are averaged or count as 0, product by product.",
+        rationale="Flushing to zero is common and allowed; NaN or garbage is not.",
+        source=f"{_IEEE}, section 3.4; OpenCL 3.0, section 7.5.3",
+        designed=lambda: joined(attention("wide", ("float64", *F32_HALF), values="subnormal.1#12")),
+        random=Draw(laws=("subnormal.1",)),
+        exempt="Zero is within the budget where products may flush to it.",
+        cannot_tell=("zeros", "mean", "argmax", "uniform", "heads"),
+    ),
+    Requirement(
+        id="ATT-NUM-009",
+        sentence="Subnormal entries of a query act as the numbers that they are, or as 0.",
+        rationale="They are too small to matter beside ordinary ones; a slow path for them must not be a wrong one.",
+        source=f"{_IEEE}, section 3.4",
+        designed=lambda: joined(attention("wide", ("float64", *F32_HALF), values="spread.1#13", edits=("shrink-query.1#0",))),
+        random=Draw(laws=("spread.1",), edits=("shrink-query.1",)),
+    ),
+    Requirement(
+        id="ATT-NUM-010",
+        sentence="Very large V whose mean is finite gives a finite output.",
+        rationale="A mean never leaves the range of its values; sums of squares, unscaled sums of heads and 16-bit sums do.",
+        source="Follows from the formula",
+        designed=lambda: joined(
+            attention("wide", ("float32", "bfloat16"), values="gaussian.1#14", edits=("value-between.1*1e37#14",)),
+            attention("wide", ("float16",), values="gaussian.1#14", edits=("value-between.1*30000.0#14",)),
+        ),
+        random=Draw(
+            dtypes=("float32", "bfloat16"), shapes="core", laws=("gaussian.1", "spread.1"), edits=("value-between.1*1e37",)
+        ),
+    ),
+    Requirement(
+        id="ATT-NUM-011",
+        operation="multi_head_attention",
+        sentence="An output of multi-head attention beyond the largest number of its dtype is infinite; the others are right.",
+        rationale="Neither clipped nor NaN: overflow must show, and only where it is.",
+        source=f"{_IEEE}, section 7.4",
+        designed=lambda: joined(
+            multi_head("one-head", ("float16",), values="gaussian.1#435", edits=("scale-output.1*32768.0#0",))
+        ),
+    ),
+)

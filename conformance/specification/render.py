@@ -1,0 +1,129 @@
+"""Renders the specification to ``docs/specification.md``: ``python -m conformance.specification.render`` writes it anew."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from conformance.cases.admissible import NULLS
+from conformance.specification import SPEC_VERSION, conventions, requirements
+from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
+from conformance.values.edits import EDITS
+from conformance.values.laws import LAWS
+from conformance.values.masks import BIASES, MASKS
+from conformance.values.multihead import MULTI_HEAD_EDITS
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "specification.md"
+
+_HEAD = f"""# Specification
+
+Version {SPEC_VERSION}. Made from `conformance/specification/` by `python -m conformance.specification.render`: do not edit.
+
+Attention is softmax(scale · Q Kᵀ + bias, over the visible keys) · V, with Q of shape (batch, query heads, Lq, d), K
+(batch, key heads, Lk, d), V (batch, key heads, Lk, dv). A **requirement** is one testable sentence that mathematics settles.
+A **convention** is a point on which released interfaces differ: it is observed and shown, and is no failure unless an
+implementation declares another answer. Ids are permanent: an id is never given to another sentence, and stays when its
+requirement is withdrawn. Words are used as in IEEE 754; *visible* means neither masked nor beyond the causal limit or the
+key length, nor under a bias of −∞.
+
+How a requirement is checked:
+"""
+
+
+def render() -> str:
+    """The whole document."""
+    return "\n".join([*_introduction(), *_areas(), *_conventions(), *_recipes()]) + "\n"
+
+
+def _introduction() -> Iterator[str]:
+    yield _HEAD
+    for name, meaning in CHECKS.items():
+        yield f"- **{name}**: {meaning}."
+    yield ""
+    yield "Each problem that tests values must tell these null models from the truth by ten error budgets, unless the requirement"
+    yield "says why it cannot:"
+    yield ""
+    for name, meaning in NULLS.items():
+        yield f"- **{name}** {meaning}."
+    yield ""
+
+
+def _areas() -> Iterator[str]:
+    table = requirements().values()
+    for area, title in AREAS.items():
+        members = [requirement for requirement in table if requirement.area == area]
+        yield f"## {title} (ATT-{area})"
+        yield ""
+        for requirement in members:
+            yield from _requirement(requirement)
+
+
+def _requirement(requirement: Requirement) -> Iterator[str]:
+    yield f"### {requirement.id}"
+    yield ""
+    yield f"**{requirement.sentence}**"
+    yield ""
+    yield f"{requirement.rationale} *Source:* {requirement.source}."
+    yield ""
+    yield f"`{requirement.operation}` · checked by **{requirement.check}** · {_cases(requirement)}"
+    if requirement.exempt:
+        yield ""
+        yield f"Cannot tell {_listed(requirement.cannot_tell)} from the truth: {requirement.exempt}"
+    yield ""
+
+
+def _cases(requirement: Requirement) -> str:
+    problems = list(requirement.designed())
+    dtypes = _listed(dict.fromkeys(problem.dtype for problem in problems))
+    count = f"{len(problems)} designed case{'' if len(problems) == 1 else 's'} in {dtypes}"
+    return count if requirement.random is None else f"{count}, and random ones"
+
+
+def _listed(words: Iterable[str]) -> str:
+    words = list(words)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _conventions() -> Iterator[str]:
+    yield "## Conventions"
+    yield ""
+    for convention in conventions().values():
+        yield from _convention(convention)
+
+
+def _convention(convention: Convention) -> Iterator[str]:
+    yield f"### {convention.id}"
+    yield ""
+    yield f"**{convention.question}** (`{convention.operation}`)"
+    yield ""
+    for answer, meaning in convention.answers.items():
+        yield f"- `{answer}`: {meaning}"
+    yield ""
+    yield f"*Source:* {convention.source}."
+    yield ""
+
+
+def _recipes() -> Iterator[str]:
+    yield "## Recipes"
+    yield ""
+    yield "Values, masks, biases and edits are named in the text of a problem, as `name.version:form*argument#seed`."
+    for title, book in (
+        ("Value laws", LAWS),
+        ("Masks", MASKS),
+        ("Biases", BIASES),
+        ("Edits of attention", EDITS),
+        ("Edits of multi-head attention", MULTI_HEAD_EDITS),
+    ):
+        yield ""
+        yield f"### {title}"
+        yield ""
+        for name in book.names():
+            yield f"- `{name}`: {' '.join(book.describe(name).split())}"
+
+
+def stale() -> bool:
+    """Whether ``docs/specification.md`` is missing or differs from what the specification says now."""
+    return not DOCUMENT.is_file() or DOCUMENT.read_text(encoding="utf-8") != render()
+
+
+if __name__ == "__main__":
+    DOCUMENT.parent.mkdir(exist_ok=True)
+    DOCUMENT.write_text(render(), encoding="utf-8")

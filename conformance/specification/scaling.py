@@ -1,0 +1,177 @@
+"""ATT-SCALE: the factor before softmax, and scores far from 0."""
+
+from conformance.cases.draw import Draw
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, NO_F16, attention, joined
+from conformance.specification.model import Requirement
+
+_VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1, equation 1"
+
+_FACTOR = (
+    Requirement(
+        id="ATT-SCALE-001",
+        sentence="Without a scale the scores are multiplied by 1/√d, d the width of query and key.",
+        rationale="1/d, √d, none at all and twice are all in released code.",
+        source=f"{_VASWANI}; perceiver-io#9",
+        designed=lambda: joined(
+            *(attention("wide", ALL, values=law) for law in ("gaussian.1#1", "spread.1#2")),
+            attention((2, 3, 3, 7, 13, 5, 5), F32, values="spread.1#3"),
+            attention((2, 1, 1, 7, 13, 40, 40), F32, values="spread.1#3"),
+        ),
+        random=Draw(dtypes=ALL, laws=("spread.1", "gaussian.1")),
+    ),
+    Requirement(
+        id="ATT-SCALE-002",
+        sentence="The default scale comes from the key width, also where the value width differs.",
+        rationale="A width taken from the wrong tensor is right until the two differ.",
+        source="transformers#44554; xformers#1090",
+        designed=lambda: joined(
+            attention("value-width", F32_HALF, values="spread.1#4"),
+            attention((2, 3, 3, 7, 13, 8, 19), F32, values="gaussian.1#5"),
+        ),
+        random=Draw(dtypes=ALL, shapes="value-width", laws=("spread.1", "gaussian.1")),
+    ),
+    Requirement(
+        id="ATT-SCALE-003",
+        sentence="The default scale does not depend on the number of heads.",
+        rationale="1/√(heads · d), the width of the whole model, is the commonest fault of all.",
+        source="vit-pytorch#65; dfdx#171",
+        designed=lambda: joined(
+            *(
+                attention((1, heads, heads, 5, 7, 8, 8), F32, values=law)
+                for heads in (1, 2, 8)
+                for law in ("spread.1#6", "gaussian.1#6")
+            ),
+        ),
+        random=Draw(shapes="prime", laws=("spread.1", "gaussian.1")),
+    ),
+    Requirement(
+        id="ATT-SCALE-004",
+        sentence="The default scale counts all channels, also those that are 0.",
+        rationale="A kernel that pads or packs the width must keep the scale of the width that it was given.",
+        source="ipex-llm#12619",
+        designed=lambda: joined(attention("wide", F32_HALF, values="spread.1#7", edits=("zero-channels.1#0",))),
+        random=Draw(laws=("spread.1", "gaussian.1"), edits=("zero-channels.1",)),
+    ),
+    Requirement(
+        id="ATT-SCALE-005",
+        sentence="A scale that is given replaces the default one.",
+        rationale="Ignored, multiplied on top, or lost when a model is saved.",
+        source="tt-metal#33304; openvino#31365",
+        designed=lambda: joined(
+            *(attention("wide", F32_HALF, values="gaussian.1#8", scale=scale) for scale in (0.5, 0.1)),
+            attention("wide", F32_HALF, values="signatures.1#9", scale=0.75),
+        ),
+        random=Draw(laws=("gaussian.1", "signatures.1"), scales=(0.5, 0.125, 0.7, 0.1), shapes="core"),
+    ),
+    Requirement(
+        id="ATT-SCALE-006",
+        sentence="A scale of 1 leaves the products as they are.",
+        rationale='1 is what models that scale the query themselves pass; it must not count as "not given".',
+        source="T5 (arXiv 1910.10683) leaves the scale out of attention",
+        designed=lambda: joined(attention("wide", F32_HALF, values="gaussian.1*0.5#10", scale=1.0)),
+        random=Draw(laws=("gaussian.1*0.5", "signatures.1"), scales=(1.0,), shapes="core"),
+    ),
+    Requirement(
+        id="ATT-SCALE-007",
+        sentence="A tiny scale is honoured.",
+        rationale="Rounded to a short fixed-point or 16-bit number, or clipped, it is another scale.",
+        source="Follows from the formula",
+        designed=lambda: joined(
+            *(attention("wide", F32_HALF, values="gaussian.1*2048.0#11", scale=scale) for scale in (2.0**-12, 0.0002)),
+        ),
+        random=Draw(laws=("gaussian.1*2048.0",), scales=(2.0**-12, 0.0002, 0.0005), shapes="core"),
+    ),
+    Requirement(
+        id="ATT-SCALE-008",
+        sentence="A large scale is honoured.",
+        rationale="A scale above 1 must not be clipped, nor make the scores overflow before the maximum is taken off.",
+        source="Follows from the formula",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1*0.001#12", scale=700.0),
+            attention("wide", F32_BF16, values="gaussian.1#1", scale=30.0),
+        ),
+        random=Draw(laws=("gaussian.1*0.001",), scales=(500.0, 700.0), shapes="core"),
+    ),
+    Requirement(
+        id="ATT-SCALE-009",
+        sentence="The scale multiplies the products only, not the bias.",
+        rationale="Scaling after the bias was added shrinks relative positions and lifts masks.",
+        source="PyTorch documentation of scaled_dot_product_attention",
+        designed=lambda: joined(
+            attention("wide", F32_HALF, values="gaussian.1#14", bias="gaussian.1:qk#14"),
+            attention("wide", F32, values="gaussian.1#14", bias="gaussian.1:qk#14", scale=0.1),
+        ),
+        random=Draw(
+            laws=("gaussian.1",), biases=("gaussian.1", "gaussian.1*4.0"), bias_forms=("qk",), scales=(None, 0.1), shapes="core"
+        ),
+    ),
+)
+
+_FAR = (
+    Requirement(
+        id="ATT-SCALE-010",
+        sentence="Scores beyond the range of exp give the right output.",
+        rationale="exp(89) overflows float32, exp(12) float16: the maximum must be taken off first.",
+        source="FasterTransformer#43; executorch#18407",
+        designed=lambda: joined(
+            attention("wide", ("float32", *HALF), values="offset.1*200.0#15"),
+            attention("wide", ("float64",), values="offset.1*900.0#15"),
+            attention("wide", ("float32", *HALF), values="all-low.1*-200.0#16"),
+            attention("wide", ("float64",), values="all-low.1*-900.0#16"),
+            attention("wide", ("float16",), values="offset.1*20.0#17"),
+        ),
+        random=Draw(dtypes=ALL, laws=("offset.1*200.0", "all-low.1*-200.0", "offset.1*900.0", "all-low.1*-900.0")),
+    ),
+    Requirement(
+        id="ATT-SCALE-011",
+        sentence="Scores of ±1e4 give the right output.",
+        rationale="Such scores occur in trained models; float32 keeps their differences to a thousandth.",
+        source="TransformerLens#319",
+        designed=lambda: joined(
+            attention("wide", NO_F16, values="gaussian.1*10000.0#18"),
+            attention("wide", ("float16",), values="gaussian.1*4000.0#18"),
+            attention("wide", ALL, values="offset.1*10000.0#19"),
+            attention("wide", ALL, values="all-low.1*-10000.0#20"),
+        ),
+        random=Draw(shapes="core", laws=("offset.1*10000.0", "all-low.1*-10000.0")),
+        exempt="Scores that differ by thousands leave one key in a row.",
+        cannot_tell=("argmax",),
+    ),
+    Requirement(
+        id="ATT-SCALE-012",
+        sentence="An offset of 1e5 common to all scores of a row leaves the output as it is.",
+        rationale="Softmax does not change when a number is added to all scores of a row.",
+        source="Blanchard, Higham & Higham, IMA J. Numer. Anal. 41 (2021)",
+        designed=lambda: joined(
+            attention("wide", NO_F16, values="offset.1*100000.0#21"),
+            attention("square", F32, values="offset.1*100000.0#22", causal="top-left"),
+        ),
+        random=Draw(shapes="core", laws=("offset.1*100000.0",), dtypes=("float32", "float64")),
+    ),
+    Requirement(
+        id="ATT-SCALE-013",
+        sentence="In float16, products beyond 65504 whose scaled scores are ordinary give the right output.",
+        rationale="A product kept in float16 before it is scaled is infinite.",
+        source="metal-flash-attention#8; ultralytics#24990",
+        designed=lambda: joined(
+            attention("wide", ("float16",), values="large-products.1*100000.0#23"),
+            attention("square", ("float16",), values="large-products.1*150000.0#24", causal="top-left"),
+            attention("wide", ("float16",), values="gaussian.1*16384.0#25", scale=2.0**-15),
+        ),
+        random=Draw(laws=("large-products.1*100000.0",), dtypes=("float16",)),
+    ),
+    Requirement(
+        id="ATT-SCALE-014",
+        sentence="Where all scores are near −1e5, the output is that of their differences.",
+        rationale="A running maximum that starts from 0 or from −1e4 instead of −∞ makes all weights vanish.",
+        source="flash-attention#2082; burn#4697",
+        designed=lambda: joined(
+            attention("wide", NO_F16, values="all-low.1*-100000.0#26"),
+            attention("wide", ("float16",), values="all-low.1*-16000.0#26"),
+            attention("square", F32, values="all-low.1*-100000.0#27", causal="top-left"),
+        ),
+        random=Draw(laws=("all-low.1*-100000.0",), dtypes=("float32", "float64")),
+    ),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*_FACTOR, *_FAR)

@@ -1,0 +1,115 @@
+"""No case is blind: null models are told from the truth by every designed case and every value law."""
+
+import numpy as np
+import pytest
+
+from conformance.cases.admissible import (
+    LEAST_RATIO,
+    LEAST_RATIO_BFLOAT16,
+    NULLS,
+    indistinguishable,
+    null_outputs,
+    reference_profile,
+)
+from conformance.cases.random import corpus
+from conformance.dtypes import DTYPES
+from conformance.errors import ProblemError
+from conformance.inputs import AttentionInputs
+from conformance.oracle import expect
+from conformance.problem import AttentionProblem, Problem, Recipe, parse
+from conformance.specification import requirements
+from conformance.values import materialise
+from conformance.values.laws import LAWS
+
+TESTING = [requirement for requirement in requirements().values() if requirement.check != "refuses"]
+BY_AREA = {area: [r for r in TESTING if r.area == area] for area in dict.fromkeys(r.area for r in TESTING)}
+
+# What a law cannot show, by its purpose, in any dtype. A law that is not here must show all of them.
+BLIND_LAWS: dict[str, set[str]] = {
+    "ones-value": {"mean", "argmax", "uniform", "heads"},  # every mean of ones is 1
+    "zero-query": {"mean", "uniform"},  # the mean of V is the truth
+    "flat": {"mean", "uniform"},  # nearly so
+    "subnormal": {"zeros", "mean", "argmax", "uniform", "heads"},  # products may flush to zero
+}
+# Numbers that a law must be given to stay within a dtype.
+ARGUMENTS = {("offset", "float16"): 1e4, ("all-low", "float16"): -1e4}
+
+
+@pytest.mark.parametrize("area", BY_AREA)
+def test_designed_cases_tell_null_models_from_the_truth(area):
+    for requirement in BY_AREA[area]:
+        for problem in requirement.designed():
+            blind = set(indistinguishable(problem)) - set(requirement.cannot_tell)
+            assert not blind, f"{requirement.id} takes {blind} for the truth: {problem.text}"
+
+
+@pytest.mark.parametrize("area", BY_AREA)
+def test_nothing_is_exempt_without_need(area):
+    for requirement in BY_AREA[area]:
+        if requirement.cannot_tell:
+            assert set(requirement.cannot_tell) <= set(NULLS)
+            met = {name for problem in requirement.designed() for name in indistinguishable(problem)}
+            assert set(requirement.cannot_tell) == met, requirement.id
+
+
+@pytest.mark.parametrize("law", LAWS.names())
+def test_value_laws_tell_null_models_from_the_truth(law):
+    for dtype in DTYPES:
+        for seed in (1, 2, 3):
+            problem = of_law(law, dtype, seed)
+            least = LEAST_RATIO_BFLOAT16 if dtype == "bfloat16" else LEAST_RATIO
+            assert set(indistinguishable(problem, least)) <= BLIND_LAWS.get(law, set()), problem.text
+
+
+def of_law(law: str, dtype: str, seed: int) -> AttentionProblem:
+    return AttentionProblem(
+        batch=2, heads=3, kv_heads=3, query_length=7, key_length=13, width=8, value_width=13, dtype=dtype,
+        values=Recipe(law, seed, argument=ARGUMENTS.get((law, dtype))),
+    )  # fmt: skip
+
+
+def test_nearly_all_random_cases_tell_null_models_from_the_truth():
+    """A random case may be blind (a mask that shows one key a row); more than one in fifty would be waste."""
+    blind, total = 0, 0
+    for requirement in TESTING:
+        for example in corpus(requirement, examples=1, seed=3, free=False):
+            for problem in example.problems[:4]:
+                least = LEAST_RATIO_BFLOAT16 if problem.dtype == "bfloat16" else LEAST_RATIO
+                blind += bool(set(indistinguishable(problem, least)) - set(requirement.cannot_tell))
+                total += 1
+    assert total > 400
+    assert blind <= total / 50
+
+
+def test_the_truth_is_no_null_model_and_a_constant_v_is_told_as_blind():
+    """The measure itself: what it calls blind is blind, and the right output never counts as a null model."""
+    problem = of_law("ones-value", "float32", 1)
+    assert set(indistinguishable(problem)) == {"mean", "argmax", "uniform", "heads"}
+    assert indistinguishable(of_law("spread", "float32", 1)) == ()
+
+
+def test_null_models_do_what_they_say():
+    problem = parse(
+        "attention batch=2 heads=4/2 length=5/7 width=8 dtype=float64 values=spread.1#3 mask=random.1:bhqk#3 bias=gaussian.1:qk#3"
+    )
+    inputs = materialise(problem)
+    assert isinstance(inputs, AttentionInputs)
+    nulls = null_outputs(inputs)
+    value = np.repeat(inputs.value, 2, axis=1)
+    truth = expect(inputs, reference_profile("float64")).output
+    assert set(nulls) == {"zeros", "mean", "argmax", "uniform", "heads"}
+    assert not nulls["zeros"].any()
+    np.testing.assert_allclose(nulls["uniform"], np.broadcast_to(value.mean(axis=2, keepdims=True), truth.shape))
+    np.testing.assert_allclose(nulls["heads"], np.roll(truth.astype(np.float64), 1, axis=1), rtol=1e-10)
+    for b, h, i in np.ndindex(2, 4, 5):
+        seen = inputs.mask[b, h, i]
+        np.testing.assert_allclose(nulls["mean"][b, h, i], value[b, h, seen].mean(axis=0))
+        assert (nulls["argmax"][b, h, i] == value[b, h, seen]).all(axis=-1).any()
+
+
+def test_a_law_that_does_not_fit_its_shape_is_refused():
+    problem: Problem = AttentionProblem(
+        kv_heads=1, query_length=2, key_length=3, width=2, value_width=2, values=Recipe("identity-value")
+    )
+    with pytest.raises(ProblemError, match="value width"):
+        materialise(problem)

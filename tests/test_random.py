@@ -1,0 +1,144 @@
+"""Random cases: the same everywhere, as many as asked for, within their bounds, and shrunk to something small."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from conformance.cases.palette import LARGEST, MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES
+from conformance.cases.random import corpus, shrink
+from conformance.cases.strategies import VARIANTS
+from conformance.problem import AttentionProblem, parse
+from conformance.specification import requirements
+from conformance.values import materialise
+
+RANDOM = [requirement for requirement in requirements().values() if requirement.random is not None]
+LISTING = """
+from conformance.cases.random import corpus
+from conformance.specification import requirements
+for identifier in ("ATT-OUT-004", "ATT-MASK-017", "ATT-HEAD-023", "ATT-POS-008"):
+    for example in corpus(requirements()[identifier], examples=4, seed=11, free=True):
+        print(*(problem.text for problem in example.problems), sep="\\n")
+"""
+
+
+def texts(identifier: str, **settings) -> list[str]:
+    settings = {"examples": 4, "seed": 11, "free": True} | settings
+    return [problem.text for example in corpus(requirements()[identifier], **settings) for problem in example.problems]
+
+
+def test_another_process_draws_the_same():
+    listed = subprocess.run([sys.executable, "-c", LISTING], capture_output=True, text=True, check=True).stdout.splitlines()
+    here = [text for identifier in ("ATT-OUT-004", "ATT-MASK-017", "ATT-HEAD-023", "ATT-POS-008") for text in texts(identifier)]
+    assert listed == here
+
+
+def test_drawing_again_draws_the_same_and_another_seed_does_not():
+    first = texts("ATT-OUT-004")
+    corpus.cache_clear()
+    assert texts("ATT-OUT-004") == first
+    assert texts("ATT-OUT-004", seed=12) != first
+
+
+def test_requirements_with_equal_draws_get_other_problems():
+    assert not set(texts("ATT-MASK-026", examples=8)) & set(texts("ATT-MASK-027", examples=8))
+
+
+def test_palette_shapes_come_first_whether_or_not_free_ones_follow():
+    """So that all implementations share them, compiled or not."""
+    assert texts("ATT-OUT-004")[: 4 * VARIANTS] == texts("ATT-OUT-004", free=False)
+    strata = [example.free for example in corpus(requirements()["ATT-OUT-004"], examples=4, seed=11, free=True)]
+    assert strata == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("requirement", RANDOM, ids=lambda requirement: requirement.id)
+def test_each_draw_gives_what_is_asked_for(requirement):
+    """As many examples as asked for, of several problems each, that can be made and come back from their texts."""
+    examples = corpus(requirement, examples=6, seed=5, free=True)
+    assert len(examples) == 6 + 2
+    for example in examples:
+        assert len(example.problems) == VARIANTS
+        for problem in example.problems[::3]:
+            assert problem.operation == requirement.operation
+            assert parse(problem.text) == problem
+            materialise(problem)
+
+
+def test_palettes_are_within_their_bounds_and_sets_name_what_there_is():
+    assert all(shape.work <= LARGEST for shape in SHAPES.values())
+    assert {name for names in SHAPE_SETS.values() for name in names} <= set(SHAPES)
+    assert {name for names in MULTI_HEAD_SHAPE_SETS.values() for name in names} <= set(MULTI_HEAD_SHAPES)
+
+
+def test_free_shapes_are_within_their_bounds():
+    for requirement in RANDOM:
+        for example in corpus(requirement, examples=8, seed=7, free=True):
+            for problem in example.problems[:1]:
+                if example.free and isinstance(problem, AttentionProblem):
+                    work = problem.batch * problem.heads * problem.query_length * problem.key_length * problem.width
+                    assert work <= LARGEST, problem.text
+
+
+def test_variants_share_what_compiling_frameworks_compile_for():
+    for requirement in RANDOM:
+        if requirement.operation != "attention":
+            continue
+        for example in corpus(requirement, examples=2, seed=1, free=False):
+            alike = {
+                (p.query_length, p.key_length, p.width, p.dtype, p.mask and p.mask.form, p.bias and p.bias.form, p.causal)
+                for p in example.problems
+            }
+            assert len(alike) == 1, requirement.id
+
+
+def test_a_requirement_without_a_draw_has_no_random_cases():
+    without = replace(requirements()["ATT-OUT-004"], random=None)
+    assert corpus(without, examples=5, seed=0, free=True) == ()
+    assert shrink(without, lambda problem: True, seed=0, examples=5, free=True, limit=50) is None
+
+
+# --------------------------------------------------------------------------------------------------------- shrinking
+
+
+def smallest(identifier: str, fails, **settings):
+    settings = {"seed": 0, "examples": 12, "free": True, "limit": 300} | settings
+    return shrink(requirements()[identifier], fails, **settings)
+
+
+def test_shrinking_finds_the_smallest_size_that_fails():
+    found = smallest("ATT-OUT-004", lambda problem: problem.query_length > 4 and problem.key_length > 3)
+    assert (found.batch, found.heads, found.query_length, found.key_length, found.width) == (1, 1, 5, 4, 1)
+    assert found.values.seed < VARIANTS
+
+
+def test_shrinking_keeps_to_the_palette_where_shapes_cost_a_compilation():
+    found = smallest("ATT-OUT-004", lambda problem: problem.query_length > 4, free=False)
+    assert {name for name, value in vars(SHAPES["square"]).items() if getattr(found, name) != value} == set()
+
+
+def test_shrinking_prefers_the_simplest_choice_that_fails():
+    found = smallest("ATT-MASK-001", lambda problem: problem.dtype != "float64")
+    assert found.dtype == "float32"
+
+
+def test_nothing_that_fails_is_nothing_found():
+    assert smallest("ATT-OUT-004", lambda problem: False) is None
+
+
+def test_shrinking_ends_after_the_calls_that_it_may_make():
+    calls = []
+
+    def fails(problem):
+        calls.append(problem)
+        return problem.query_length > 1
+
+    assert smallest("ATT-OUT-004", fails, limit=20).query_length > 1
+    assert len(calls) <= 20
+
+
+def test_multi_head_and_sinusoidal_problems_shrink_too():
+    found = smallest("ATT-HEAD-013", lambda problem: problem.heads > 1)
+    assert (found.batch, found.heads, found.query_length) == (1, 2, 1)
+    found = smallest("ATT-POS-008", lambda problem: problem.length > 20)
+    assert (found.batch, found.length, found.width) == (1, 21, 2)

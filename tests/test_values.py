@@ -1,0 +1,296 @@
+"""Values: the same bits everywhere and for ever under one version, and laws, masks and edits that do what they say."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from conformance.errors import ProblemError
+from conformance.inputs import AttentionInputs, Inputs
+from conformance.oracle import expect
+from conformance.problem import LAYOUTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, parse
+from conformance.values import materialise
+from conformance.values.edits import EDITS
+from conformance.values.laws import LAWS
+from conformance.values.masks import BIASES, MASKS
+from conformance.values.multihead import MULTI_HEAD_EDITS
+from conformance.values.stream import Stream
+from conformance.visibility import visible_pairs
+
+SHAPE = "attention batch=2 heads=4/2 length=5/7 width=8/7 dtype=float32"
+MULTI_HEAD = (
+    "multi_head_attention batch=2 heads=3 length=5 model=6 inner=6 dtype=float32 values=gaussian.1#4 source=self projection=bias "
+    "output=bias lengths=3,4"
+)
+
+# SHA-256 of the arrays of one problem of each recipe, sixteen digits. Another digest means: give the recipe a new version.
+PINNED = {
+    "law gaussian": "5bfa7b4bf1c3a2b9",
+    "law spread": "d5004498884c425b",
+    "law heavy": "ec9882bd0faa6b7c",
+    "law peaked": "80161d25dc15d3fc",
+    "law flat": "bfd699fce3157780",
+    "law frontier": "04760331eadfd292",
+    "law offset": "db6fcbb2a081ac61",
+    "law large-products": "ab560349dcecb12f",
+    "law signatures": "fcd8d57d511a753f",
+    "law ones-value": "63d6ee33dd7d06c5",
+    "law identity-value": "93923e9eecbb4c33",
+    "law zero-query": "fffa3aca1fa5d51f",
+    "law all-low": "9bd2aba56586721f",
+    "law subnormal": "60a8c994046c0b22",
+    "mask random": "4f7007251fc4693c",
+    "mask all": "8e08b176e80bd981",
+    "mask right-padding": "bfcce7737cdc055e",
+    "mask left-padding": "4da65474aff7b6a0",
+    "mask first-tile": "b9ad4e101385988a",
+    "mask one-key": "e6ec341932c8f8fc",
+    "mask all-but-one": "5ab2d2408ee651a6",
+    "mask empty-rows": "4342c7632f6054b7",
+    "mask band": "aabae1beb5f3eb8e",
+    "bias gaussian": "4a47ea1abaa9a8a5",
+    "bias holes": "b69712ee12c989bc",
+    "bias distance": "5fb25e90b43459a4",
+    "bias row-constant": "90d859d30bef5b6f",
+    "bias low": "fcd199483e0ec67c",
+    "edit permute-batch": "4a68ba3b69cb2a2e",
+    "edit batch-row": "ed9a9343aac32961",
+    "edit perturb-batch": "c64e92a787097a9e",
+    "edit permute-heads": "c70e6fbfc51c2424",
+    "edit permute-queries": "a8d8e7325c062053",
+    "edit query-row": "a6044dbedff6ecd7",
+    "edit perturb-query": "5c58b3ca42e800c3",
+    "edit permute-keys": "c41c01e997992719",
+    "edit scale-value": "7c3f8e969a8f7b9b",
+    "edit negate-query-and-key": "e5a36fb9f2d41c5a",
+    "edit equal-keys": "1ab654b1f338da85",
+    "edit duplicate-keys": "d05082a3f4526372",
+    "edit permute-channels": "0e7621d2c9992905",
+    "edit zero-channels": "fd442e78f9505818",
+    "edit suffix": "b18e9864caa9bb76",
+    "edit perturb-head": "643ba1fa9585eef7",
+    "edit loud-value": "8a01182f089a2729",
+    "edit hidden-value": "8523c5af2d6fe11c",
+    "edit hidden-key": "bf9f41456c4bc0af",
+    "edit loud-hidden": "39c9a82b0f2872f4",
+    "edit low-visible": "39b2fffbe8879fd9",
+    "edit put-query": "269a6c72f4dabbed",
+    "edit put-key": "e1a1c62a9d0a6b8f",
+    "edit put-value": "1f1ae31d36013a76",
+    "edit put-zeros": "1779a486fe8651c9",
+    "edit shrink-query": "1dabda651cb6ee94",
+    "edit value-between": "090d4fbbef3365a2",
+    "multi-head": "184d7ead19451488",
+    "multi-head shared": "ceebe14731ba56dc",
+    "multi-head edit permute-heads": "4547a891792beaac",
+    "multi-head edit batch-row": "303cc9be51899557",
+    "multi-head edit loud-hidden": "bbff7989fdf53233",
+    "multi-head edit scale-output": "b06a96f57f28976a",
+}
+
+
+def problems() -> dict[str, Problem]:
+    """One problem of each recipe there is."""
+    found: dict[str, Problem] = {}
+    base = parse(f"{SHAPE} values=gaussian.1#3")
+    assert isinstance(base, AttentionProblem)
+    for name in LAWS.names():
+        found[f"law {name}"] = base.but(values=Recipe(name, 3))
+    for name in MASKS.names():
+        found[f"mask {name}"] = base.but(mask=Recipe(name, 5, "bhqk", 3.0 if name == "first-tile" else None))
+    for name in BIASES.names():
+        found[f"bias {name}"] = base.but(bias=Recipe(name, 5, "bhqk"))
+    masked = base.but(mask=Recipe("right-padding", 6, "b11k"))
+    for name in EDITS.names():
+        found[f"edit {name}"] = masked.but(edits=(Recipe(name, 7),))
+    multi = parse(MULTI_HEAD)
+    assert isinstance(multi, MultiHeadProblem)
+    found["multi-head"] = multi
+    found["multi-head shared"] = multi.but(weights="shared")
+    for name in MULTI_HEAD_EDITS.names():
+        found[f"multi-head edit {name}"] = multi.but(edits=(Recipe(name, 7),))
+    return found
+
+
+def digest(inputs: Inputs) -> str:
+    bits = hashlib.sha256()
+    mask = getattr(inputs, "mask", None)
+    for name, array in {**inputs.arrays(), **({} if mask is None else {"mask": mask})}.items():
+        bits.update(f"{name} {array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return bits.hexdigest()[:16]
+
+
+def test_every_recipe_gives_the_bits_of_its_version():
+    made = {name: digest(materialise(problem)) for name, problem in problems().items()}
+    assert made == PINNED
+
+
+def test_streams_are_keyed_by_seed_and_tensor_and_stay():
+    assert Stream(1, "query").words((2,)).tolist() == [1386294051110952485, 18147817048375502686]
+    assert (Stream(1, "query").words((9,)) != Stream(1, "key").words((9,))).all()
+    assert (Stream(1, "query").words((9,)) != Stream(2, "query").words((9,))).all()
+
+
+def test_streams_are_distributed_as_they_say():
+    normal, uniform = Stream(5, "value").normal(20_000), Stream(5, "key").uniform(20_000)
+    assert abs(normal.mean()) < 0.03
+    assert abs(normal.std() - 1) < 0.02
+    assert np.abs(normal).max() < 2 * np.sqrt(3)
+    assert 0 < uniform.min() < uniform.max() < 1
+    assert abs(uniform.mean() - 0.5) < 0.01
+    assert set(np.unique(Stream(5, "mask").below(3, 1000))) == {0, 1, 2}
+    for count in range(2, 9):
+        order = Stream(5, "edit").permutation(count)
+        assert sorted(order) == list(range(count))
+        assert (order != np.arange(count)).any()
+
+
+# --------------------------------------------------------------------------------------------------------------- laws
+
+
+def scores(inputs: AttentionInputs) -> np.ndarray:
+    group = inputs.query.shape[1] // inputs.key.shape[1]
+    key = np.repeat(inputs.key.astype(np.float64), group, axis=1)
+    return inputs.query.astype(np.float64) @ key.swapaxes(-1, -2) / np.sqrt(inputs.query.shape[-1])
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "near"),
+    [
+        ("offset.1*100000.0", "float32", 1e5),
+        ("offset.1*10000.0", "float16", 1e4),
+        ("all-low.1*-100000.0", "float32", -1e5),
+        ("all-low.1*-16000.0", "float16", -1.6e4),
+        ("large-products.1*100000.0", "float16", 1e5 / np.sqrt(8)),
+    ],
+)
+def test_laws_of_far_scores_put_them_where_they_say_with_ordinary_differences(values, dtype, near):
+    inputs = materialise(parse(f"attention batch=2 heads=2 length=5/30 width=8 dtype={dtype} values={values}#1"))
+    found = scores(inputs)
+    assert np.abs(found / near - 1).max() < 0.01
+    assert 0.5 < found.std(axis=-1).mean() < 4
+    if values.startswith("large"):
+        assert (found * np.sqrt(8) > 65504).all()
+
+
+def test_frontier_is_loudest_at_the_edge_of_the_triangle():
+    for causal, offset in (("top-left", 0), ("bottom-right", 6)):
+        problem = parse(f"attention batch=1 heads=2 length=7/13 width=16 dtype=float32 values=frontier.1#2 causal={causal}")
+        order = np.argsort(scores(materialise(problem)), axis=-1)
+        for row in range(6):
+            loudest = set(order[0, 0, row, -2:].tolist())
+            assert loudest == {row + offset, row + offset + 1}
+
+
+def test_signatures_tell_rows_and_heads_by_their_value():
+    value = materialise(parse(f"{SHAPE} values=signatures.1#2")).value
+    assert np.array_equal(np.round(value.mean(axis=(2, 3))), [[1, 2], [3, 4]])
+
+
+# -------------------------------------------------------------------------------------------------------------- masks
+
+
+@pytest.mark.parametrize("name", [name for name in MASKS.names() if name not in ("empty-rows", "all-but-one", "band")])
+def test_masks_leave_a_key_to_each_row(name):
+    argument = "*3.0" if name == "first-tile" else ""
+    for form in ("qk", "b11k", "b1qk", "1hqk", "bhqk"):
+        mask = materialise(parse(f"{SHAPE} values=gaussian.1#1 mask={name}.1:{form}{argument}#4")).mask
+        assert mask.any(axis=-1).all()
+
+
+def test_masks_differ_along_each_axis_of_their_form():
+    mask = materialise(parse(f"{SHAPE} values=gaussian.1#1 mask=random.1:bhqk#4")).mask
+    for axis in range(4):
+        first = np.take(mask, [0], axis=axis)
+        assert (first != mask).any()
+
+
+def test_a_mask_that_would_hide_everything_is_refused():
+    with pytest.raises(ProblemError, match="would hide all of 7 keys"):
+        materialise(parse(f"{SHAPE} values=gaussian.1#1 mask=first-tile.1:qk*7.0#0"))
+
+
+# -------------------------------------------------------------------------------------------------------------- edits
+
+
+def output(text: str) -> np.ndarray:
+    return expect(materialise(parse(text)), "strict").output.astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    "edit", ["permute-keys", "duplicate-keys", "negate-query-and-key", "hidden-value", "hidden-key", "loud-hidden"]
+)
+def test_edits_that_must_not_move_the_output_do_not(edit):
+    text = f"{SHAPE} values=spread.1#1 mask=right-padding.1:b11k#6"
+    np.testing.assert_allclose(output(f"{text} edits={edit}.1#3"), output(text), rtol=1e-12, atol=1e-12)
+    assert digest(materialise(parse(f"{text} edits={edit}.1#3"))) != digest(materialise(parse(text)))
+
+
+@pytest.mark.parametrize(
+    ("edit", "axis", "kept"),
+    [("perturb-batch.1*1.0", 0, [0]), ("perturb-head.1*1.0", 1, [0, 1]), ("perturb-query.1*2.0", 2, [0, 1, 3, 4])],
+)
+def test_edits_of_one_part_move_that_part_only(edit, axis, kept):
+    text = f"{SHAPE} values=spread.1#1"
+    before, after = output(text), output(f"{text} edits={edit}#3")
+    moved = [i for i in range(before.shape[axis]) if i not in kept]
+    assert np.array_equal(np.take(before, kept, axis), np.take(after, kept, axis))
+    assert (np.take(before, moved, axis) != np.take(after, moved, axis)).all()
+
+
+def test_a_suffix_moves_no_causal_row_before_it():
+    text = "attention batch=2 heads=2 length=7 width=8 dtype=float32 values=spread.1#1 causal=top-left"
+    before, after = output(text), output(f"{text} edits=suffix.1*3.0#3")
+    assert np.array_equal(before[:, :, :3], after[:, :, :3])
+    assert (before[:, :, 3:] != after[:, :, 3:]).all()
+
+
+def test_a_row_alone_is_the_row():
+    text = f"{SHAPE} values=spread.1#1 mask=random.1:bhqk#2 bias=gaussian.1:b1qk#2"
+    np.testing.assert_array_equal(output(f"{text} edits=batch-row.1*1.0#0"), output(text)[1:])
+    np.testing.assert_allclose(output(f"{text} edits=query-row.1*2.0#0"), output(text)[:, :, 2:3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("amount", [-2e4, -1e6, -1e10])
+def test_low_visible_lowers_what_is_seen_and_nothing_else(amount):
+    text = f"{SHAPE} values=spread.1#1 mask=right-padding.1:b11k#6 edits=low-visible.1*{amount}#0"
+    inputs = materialise(parse(text))
+    found, visible = scores(inputs), visible_pairs(inputs)
+    assert np.abs(found[visible] / amount - 1).max() < 0.01
+    assert np.abs(found[~visible]).max() < 100
+
+
+def test_special_numbers_stand_where_they_are_put():
+    inputs = materialise(parse(f"{SHAPE} values=gaussian.1#1 edits=put-value.1*inf#0,put-query.1*nan#0"))
+    assert np.argwhere(np.isinf(inputs.value)).tolist() == [[0, 0, 3, 3], [0, 1, 3, 3]]
+    assert np.argwhere(np.isnan(inputs.query)).tolist() == [[0, h, 2, 4] for h in range(4)]
+    zeros = materialise(parse(f"{SHAPE} values=gaussian.1#1 edits=put-zeros.1#0"))
+    assert (np.signbit(zeros.key) & (zeros.key == 0)).any()
+
+
+def test_multi_head_edits():
+    text = MULTI_HEAD
+    np.testing.assert_allclose(output(f"{text} edits=permute-heads.1#1"), output(text), atol=1e-12)
+    np.testing.assert_array_equal(output(f"{text} edits=batch-row.1*0.0#1"), output(text)[:1])
+    loud = output(f"{text} edits=loud-hidden.1#1")
+    assert np.array_equal(loud[0, :3], output(text)[0, :3])
+    assert not np.array_equal(loud[0, 3:], output(text)[0, 3:])
+    inputs = materialise(parse(f"{text} edits=loud-hidden.1#1"))
+    assert inputs.query is inputs.key is inputs.value
+
+
+# ------------------------------------------------------------------------------------------------------------- layout
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_hold_the_same_numbers_in_another_order(layout):
+    problem = parse(f"{SHAPE} values=gaussian.1#1")
+    assert isinstance(problem, AttentionProblem)
+    plain, laid = materialise(problem), materialise(problem.but(layout=layout))
+    for name, array in laid.arrays().items():
+        expected = plain.arrays()[name]
+        assert np.array_equal(array, np.repeat(expected[:1], 2, axis=0) if layout == "expanded" else expected)
+        assert array.flags.c_contiguous == (layout == "contiguous")
+    strides = laid.query.strides
+    signs = {"expanded": strides[0] == 0, "reversed": strides[2] < 0, "transposed": strides[1] < strides[2]}
+    assert signs.get(layout, True)
