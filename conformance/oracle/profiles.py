@@ -23,7 +23,7 @@ class Roundoffs:
     scaled_query: float = 0.0
 
 
-# From tightest to loosest, with a sentence each.
+# A sentence for each.
 PROFILES: dict[str, str] = {
     "strict": "everything in the dtype of the inputs, every step correctly rounded",
     "inner32": "16-bit inputs computed in float32, rounded once at the end",
@@ -34,6 +34,18 @@ PROFILES: dict[str, str] = {
     "tf32": "float32 products with 11 significant bits",
     "eager": "each step rounded to the input dtype, products accumulated in float32",
     "low": "each step and the accumulation in the input dtype",
+}
+
+
+UNDECLARED = "eager"  # by which an implementation is judged that declares none
+
+# Which profiles an undeclared implementation is held against, from tightest to loosest, to say which it meets.
+_16_BIT = ("inner32", "fused", "fused_q", "fused_qk", "eager", "low")
+TIGHTEST_FIRST: dict[str, tuple[str, ...]] = {
+    "float64": ("strict", "eager", "soft32"),
+    "float32": ("strict", "eager", "tf32"),
+    "float16": _16_BIT,
+    "bfloat16": _16_BIT,
 }
 
 

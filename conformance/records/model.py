@@ -183,7 +183,8 @@ class Totals(Data, frozen=True, kw_only=True):
 
 
 class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
-    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items whose status is that."""
+    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items whose status is that and conventions
+    that are not as declared."""
 
     finished: Time
     counts: Totals

@@ -82,6 +82,11 @@ class Run:
     def unexpected(self) -> tuple[Item, ...]:
         return tuple(item for item in self.items if item.status == "unexpected")
 
+    @cached_property
+    def disagreements(self) -> tuple[Convention, ...]:
+        """Conventions that are not as declared; they count as unexpected, too."""
+        return tuple(convention for convention in self.conventions if convention.agrees is False)
+
 
 def merge(runs: Iterable[Run]) -> Run:
     """The runs as one. Raises UsageError unless they are shards of one: same versions and tier, no case in two of them."""

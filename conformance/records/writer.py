@@ -41,6 +41,8 @@ class RecordWriter:
         if isinstance(record, Item):
             self._outcomes[record.outcome] += 1
             self.unexpected += record.status == "unexpected"
+        elif isinstance(record, Convention):
+            self.unexpected += record.agrees is False
 
     def finish(self, exit_code: ExitCode) -> Footer:
         """Writes the footer and closes the file."""

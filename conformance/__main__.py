@@ -1,0 +1,5 @@
+"""``python -m conformance`` is ``attention-conformance``."""
+
+from conformance.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The checks that an implementer runs, one pytest module per area: ``pytest --pyargs conformance.checks``."""

@@ -1,0 +1,231 @@
+"""Runs an item, that is, one requirement on one implementation: its golden, designed and random cases, in this order."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.accuracy import Accuracy
+from conformance.cases.golden import load_cases
+from conformance.cases.random import corpus, shrink
+from conformance.checks.procedures import PROCEDURES
+from conformance.expectations import ImplementationExpectations
+from conformance.harness import Subject
+from conformance.judging import Judge, Judgement
+from conformance.oracle.profiles import PROFILES
+from conformance.problem import Problem
+from conformance.records.model import Case, Counts, Item, Stratum
+from conformance.specification.model import Requirement, Unsupported
+from conformance.verdict import Outcome
+
+UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is left out and the first is shrunk
+SHRINK_ATTEMPTS = 200
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run: ``examples`` drawn by Hypothesis per requirement, ``free`` shapes too, and the random ``seed``."""
+
+    tier: str
+    examples: int
+    free: bool
+    seed: int
+
+
+@dataclass
+class ItemResult:
+    """The records of an item, and the judgements that are worth printing."""
+
+    item: Item
+    cases: list[Case]
+    unexpected: list[Case]
+
+
+@dataclass
+class _Tally:
+    """What an item adds up while it runs."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    cases: list[Case] = field(default_factory=list)
+    lacking: Counter[str] = field(default_factory=Counter)
+    inside: float = 0.0
+    bitwise: list[bool] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class ItemRun:
+    """One requirement on one implementation, under one set of expectations."""
+
+    def __init__(
+        self, requirement: Requirement, subject: Subject, judge: Judge, expectations: ImplementationExpectations, effort: Effort
+    ) -> None:
+        self.requirement = requirement
+        self.subject = subject
+        self.judge = judge
+        self.expectations = expectations
+        self.effort = effort
+        self.tally = _Tally()
+
+    def run(self) -> ItemResult:
+        """All cases; what the implementation raises is an outcome, what the suite raises is the suite's fault."""
+        start = time.perf_counter()
+        for stratum, problem in self._fixed_cases():
+            self._case(stratum, problem)
+        examples = self._random_cases()
+        return self._result(time.perf_counter() - start, examples)
+
+    def _fixed_cases(self) -> Iterator[tuple[Stratum, Problem]]:
+        for case in load_cases():
+            if case.requirement == self.requirement.id:
+                yield "golden", case.problem
+        for problem in self.requirement.designed():
+            yield "designed", problem
+
+    def _random_cases(self) -> int:
+        """The number of examples run; stops early once unexpected failures have shown what is wrong."""
+        if self.requirement.random is None or self.effort.examples == 0:
+            return 0
+        free = self.effort.free and not self.subject.implementation.support.compiles
+        examples = corpus(self.requirement, examples=self.effort.examples, seed=self.effort.seed, free=free)
+        unexpected = 0
+        for number, example in enumerate(examples, 1):
+            for problem in example.problems:
+                unexpected += self._case("random", problem)
+            if unexpected >= UNEXPECTED_RANDOM_FAILURES:
+                self._shrink(free)
+                return number
+        return len(examples)
+
+    def _case(self, stratum: Stratum, problem: Problem) -> bool:
+        """Judges one problem and notes the outcome; True for an unexpected failure."""
+        tally = self.tally
+        try:
+            judgements = PROCEDURES[self.requirement.check](self.judge, self.subject, problem)
+        except Unsupported as lacking:
+            tally.lacking[str(lacking)] += 1
+            tally.counts["unsupported"] += 1
+            return False
+        tally.counts[stratum] += 1
+        for judgement in judgements:
+            tally.inside += judgement.seconds
+            if judgement.verdict.r is not None:
+                tally.accuracy.add(problem.dtype, judgement.profile, judgement.verdict.r)
+            if stratum != "random":
+                for profile, r in self.judge.r_under_other_profiles(self.subject, judgement).items():
+                    tally.accuracy.add(problem.dtype, profile, r)
+            if judgement.bitwise is not None:
+                tally.bitwise.append(judgement.bitwise)
+        worst = max(judgements, key=_badness)
+        if self.requirement.check == "refuses":
+            tally.notes.append(worst.verdict.message)
+        return self._note(stratum, problem, worst)
+
+    def _note(self, stratum: Stratum, problem: Problem, judgement: Judgement) -> bool:
+        outcome = judgement.verdict.outcome
+        status = self.expectations.judge(self.requirement.id, stratum, problem.digest, problem.dtype, outcome)
+        if outcome.is_failure:
+            self.tally.counts["failed"] += 1
+        if stratum != "random" or outcome.is_failure:
+            self.tally.cases.append(self._record(stratum, problem, judgement, status.expected, status.reason))
+        return stratum == "random" and outcome.is_failure and not status.expected
+
+    def _record(self, stratum: Stratum, problem: Problem, judgement: Judgement, expected: bool, reason: str) -> Case:
+        verdict = judgement.verdict
+        return Case(
+            id=f"{self.requirement.id}/{problem.digest}",
+            requirement=self.requirement.id,
+            implementation=self.subject.implementation.name,
+            stratum=stratum,
+            dtype=problem.dtype,
+            text=problem.text,
+            route=judgement.route,
+            outcome=verdict.outcome,
+            message=verdict.message,
+            r=verdict.r,
+            index=verdict.index,
+            got=verdict.got,
+            want=verdict.want,
+            budget=verdict.budget,
+            status="expected" if expected else "unexpected",
+            reason=reason,
+            repro=repro_command(problem, self.subject, self.requirement) if verdict.outcome.is_failure else "",
+        )
+
+    def _shrink(self, free: bool) -> None:
+        """Adds the smallest random problem that fails as the first one did, in front of the others."""
+        first = next(c for c in self.tally.cases if c.stratum == "random" and c.status == "unexpected")
+
+        def fails(problem: Problem) -> bool:
+            try:
+                judgements = PROCEDURES[self.requirement.check](self.judge, self.subject, problem)
+            except Unsupported:
+                return False
+            return max(judgements, key=_badness).verdict.outcome is first.outcome
+
+        smallest = shrink(
+            self.requirement, fails, examples=self.effort.examples, seed=self.effort.seed, free=free, limit=SHRINK_ATTEMPTS
+        )
+        if smallest is None or any(smallest.text == case.text for case in self.tally.cases):
+            return
+        before = len(self.tally.cases)
+        self._case("random", smallest)
+        self.tally.cases[:] = self.tally.cases[before:] + self.tally.cases[:before]
+
+    def _result(self, seconds: float, examples: int) -> ItemResult:
+        tally = self.tally
+        ran = sum(tally.counts[stratum] for stratum in ("golden", "designed", "random"))
+        unexpected = [case for case in tally.cases if case.status == "unexpected"]
+        failing = [case for case in tally.cases if case.outcome.is_failure]
+        reason = next((case.reason for case in failing if case.reason), "")
+        status = "unexpected" if unexpected else "expected"
+        if failing:
+            outcome = max((case.outcome for case in failing), key=list(Outcome).index)
+        elif ran:
+            outcome = Outcome.PASS
+        elif tally.counts["unsupported"]:
+            outcome, reason = Outcome.UNSUPPORTED, ", ".join(lack for lack, _ in tally.lacking.most_common(3))
+        else:
+            outcome, status, reason = Outcome.ERROR, "unexpected", "The requirement has no case at this tier."
+        complaints = [*self.expectations.unmatched(self.requirement.id), *self._too_few(examples)]
+        if complaints and not unexpected:
+            status, reason = "unexpected", " ".join(complaints)
+        observations: dict[str, str | bool | int | float] = {}
+        if tally.bitwise:
+            observations["repeats_bitwise"] = all(tally.bitwise)
+        if tally.notes:
+            observations["invalid_request"] = tally.notes[0]
+        item = Item(
+            requirement=self.requirement.id,
+            implementation=self.subject.implementation.name,
+            outcome=outcome,
+            status=status,  # type: ignore[arg-type]
+            reason=reason,
+            counts=Counts(**{name: tally.counts[name] for name in ("golden", "designed", "random", "unsupported", "failed")}),
+            examples=examples,
+            seconds=seconds,
+            implementation_seconds=tally.inside,
+            accuracy=tally.accuracy.entries(),
+            observations=observations,
+        )
+        return ItemResult(item, tally.cases, unexpected)
+
+    def _too_few(self, examples: int) -> list[str]:
+        """Why the random part counts as not run: Hypothesis gave less than half of the examples asked for."""
+        if self.requirement.random is None or self.tally.counts["failed"] or 2 * examples >= self.effort.examples:
+            return []
+        return [f"Only {examples} of {self.effort.examples} random examples were run: too few to count as a pass."]
+
+
+def _badness(judgement: Judgement) -> tuple[int, float]:
+    verdict = judgement.verdict
+    return list(Outcome).index(verdict.outcome), -math.inf if verdict.r is None else verdict.r
+
+
+def repro_command(problem: Problem, subject: Subject, requirement: Requirement) -> str:
+    """The command that shows the same result again."""
+    implementation = subject.implementation
+    check = "" if requirement.check == "values" else f" --check {requirement.check}"
+    options = "".join(f" {option}" for option in implementation.options)
+    return f"attention-conformance repro '{problem.text}' --implementation {implementation.name}{options}{check}"

@@ -1,0 +1,127 @@
+"""How each kind of requirement is checked on one problem. A procedure returns judgements; the first failure is what counts.
+
+``PROCEDURES`` maps the names of ``specification.model.CHECKS`` to functions of (judge, subject, problem). Each raises
+Unsupported where the implementation does not offer what the problem needs.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from conformance.harness import Subject
+from conformance.judging import Failed, Judge, Judgement, agree
+from conformance.problem import Problem
+from conformance.routes import Route
+from conformance.verdict import Outcome, Verdict, judge
+
+REPETITIONS = 3
+Procedure = Callable[[Judge, Subject, Problem], list[Judgement]]
+
+
+def check_values(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    return [judging.values(subject, problem)]
+
+
+def check_routes(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """The problem by every route that there is; where one fails, its name stands in the judgement."""
+    return [judging.values(subject, problem, route) for route in subject.routes(subject.resolve(problem))]
+
+
+def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """The same prepared call several times, and once prepared anew: beyond twice the budget apart is NONDETERMINISTIC."""
+    problem, route, profile = _settle(judging, subject, problem)
+    try:
+        first = judging.run(subject, problem, route)
+        kept = first.output.copy()
+        again = [first.prepared.read(first.prepared.run()).copy() for _ in range(REPETITIONS - 1)]
+        again.append(judging.run(subject, problem, route).output)
+    except Failed as failure:
+        return [Judgement(problem, str(route), failure.verdict, profile)]
+    expected = judging.expected(problem, profile)
+    bitwise = all(np.array_equal(kept.view(np.uint8), other.view(np.uint8)) for other in again if other.shape == kept.shape)
+    verdict = judge(kept, expected)
+    if not all(agree(kept, other, expected) for other in again):
+        verdict = replace(verdict, outcome=Outcome.NONDETERMINISTIC, message="The same call gave outputs that do not agree.")
+    return [Judgement(problem, str(route), verdict, profile, first.seconds, bitwise)]
+
+
+def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs."""
+    other = problem.but(values=replace(problem.values, seed=problem.values.seed + 1))
+    judgements = []
+    for turn in (problem, other, problem):
+        judgement = judging.values(subject, turn)
+        if judgement.verdict.outcome is Outcome.WRONG_VALUE and turn is other:
+            judgement = _name_stale(judging, subject, problem, judgement)
+        judgements.append(judgement)
+    return judgements
+
+
+def _name_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: Judgement) -> Judgement:
+    """Says so where the wrong output is the right one for the call before."""
+    run = judging.run(subject, judgement.problem, subject.route(judgement.problem))
+    before = judge(run.output, judging.expected(subject.resolve(earlier), judgement.profile))
+    if before.outcome is not Outcome.PASS:
+        return judgement
+    message = f"{judgement.verdict.message} It is the output of the call before, which had other values."
+    return replace(judgement, verdict=replace(judgement.verdict, message=message))
+
+
+def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """The inputs, read back after the call, have the bits that they had before."""
+    problem, route, profile = _settle(judging, subject, problem)
+    try:
+        prepared = judging.prepare(subject, problem, route)
+        before = {name: array.copy() for name, array in prepared.inputs().items()}
+        run = judging.run_prepared(prepared, subject)
+        after = prepared.inputs()
+    except Failed as failure:
+        return [Judgement(problem, str(route), failure.verdict, profile)]
+    changed = [name for name, array in before.items() if array.tobytes() != after[name].tobytes()]
+    if changed:
+        verdict = Verdict(Outcome.MUTATED_INPUT, f"The call changed its input {' and '.join(changed)}.")
+    else:
+        verdict = judge(run.output, judging.expected(problem, profile))
+    return [Judgement(problem, str(route), verdict, profile, run.seconds)]
+
+
+def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """The output shares no memory with an input."""
+    problem, route, profile = _settle(judging, subject, problem)
+    try:
+        run = judging.run(subject, problem, route)
+    except Failed as failure:
+        return [Judgement(problem, str(route), failure.verdict, profile)]
+    if run.prepared.aliases(run.raw):
+        verdict = Verdict(Outcome.MUTATED_INPUT, "The output shares memory with an input: writing to one changes the other.")
+    else:
+        verdict = judge(run.output, judging.expected(problem, profile))
+    return [Judgement(problem, str(route), verdict, profile, run.seconds)]
+
+
+def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """An invalid request: an exception passes; so does acceptance, which the convention of the same matter shows."""
+    route = subject.route(problem)
+    try:
+        judging.run(subject, problem, route)
+        message = "Accepted without an exception."
+    except Failed as failure:
+        message = f"Refused: {failure.verdict.message}"
+    return [Judgement(problem, str(route), Verdict(Outcome.PASS, message), judging.profile(subject, problem))]
+
+
+def _settle(judging: Judge, subject: Subject, problem: Problem) -> tuple[Problem, Route, str]:
+    problem = subject.resolve(problem)
+    return problem, subject.route(problem), judging.profile(subject, problem)
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "values": check_values,
+    "routes": check_routes,
+    "repeat": check_repeat,
+    "stale": check_stale,
+    "untouched": check_untouched,
+    "unaliased": check_unaliased,
+    "refuses": check_refuses,
+}

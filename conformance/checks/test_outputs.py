@@ -1,0 +1,11 @@
+"""Outputs (ATT-OUT): each requirement of the area on each implementation."""
+
+from collections.abc import Callable
+
+from conformance.adapter import Implementation
+
+AREA = "OUT"
+
+
+def test_outputs(requirement_id: str, implementation: Implementation, run_item: Callable[[str, Implementation], None]) -> None:
+    run_item(requirement_id, implementation)

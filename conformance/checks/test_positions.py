@@ -1,0 +1,11 @@
+"""Positional encoding (ATT-POS): each requirement of the area on each implementation."""
+
+from collections.abc import Callable
+
+from conformance.adapter import Implementation
+
+AREA = "POS"
+
+
+def test_positions(requirement_id: str, implementation: Implementation, run_item: Callable[[str, Implementation], None]) -> None:
+    run_item(requirement_id, implementation)

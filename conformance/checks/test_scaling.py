@@ -1,0 +1,11 @@
+"""Scaling (ATT-SCALE): each requirement of the area on each implementation."""
+
+from collections.abc import Callable
+
+from conformance.adapter import Implementation
+
+AREA = "SCALE"
+
+
+def test_scaling(requirement_id: str, implementation: Implementation, run_item: Callable[[str, Implementation], None]) -> None:
+    run_item(requirement_id, implementation)

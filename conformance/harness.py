@@ -1,0 +1,215 @@
+"""Puts a problem to an implementation: resolves open conventions, folds, converts, calls, reads back. Judges nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from conformance.adapter import Framework, Implementation, parameters
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
+from conformance.problem import Problem, SinusoidalProblem
+from conformance.routes import Route, all_routes, default_route, fold
+from conformance.specification.model import Unsupported
+from conformance.values import materialise
+
+
+@dataclass
+class PreparedCall:
+    """A converted and bound call (see ``conformance.adapter.Prepared``)."""
+
+    framework: Framework
+    call: Callable[[], Any]
+    arrays: dict[str, Any]
+    swap: bool = False  # the implementation has length before heads
+
+    def run(self) -> Any:
+        return self.framework.wait(self.call())
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        return {name: self.framework.to_numpy(array) for name, array in self.arrays.items()}
+
+    def aliases(self, output: Any) -> bool:
+        return any(self.framework.shares_memory(output, array) for array in self.arrays.values())
+
+    def read(self, output: Any) -> np.ndarray:
+        array = self.framework.to_numpy(output)
+        return array.swapaxes(1, 2) if self.swap and array.ndim == 4 else array
+
+
+class Subject:
+    """An implementation under test, with the answers to the conventions that decide how it must be asked.
+
+    ``conventions`` holds what is declared; what is not is observed when first needed.
+    """
+
+    def __init__(self, implementation: Implementation) -> None:
+        self.implementation = implementation
+        self.conventions: dict[str, str] = dict(implementation.support.conventions)
+        self._takes = parameters(implementation.function)
+
+    def resolve(self, problem: Problem) -> Problem:
+        """``problem`` with the sinusoidal arrangement filled in where it was left to the implementation."""
+        if isinstance(problem, SinusoidalProblem) and problem.arrangement == "default":
+            observed = self.convention("CON-SINUSOID-ARRANGEMENT")
+            return problem.but(arrangement=observed if observed in ("interleaved", "concatenated") else "interleaved")
+        return problem
+
+    def convention(self, identifier: str) -> str:
+        """The declared answer, or the observed one; "unsupported" where it cannot be observed."""
+        if identifier not in self.conventions:
+            self.conventions[identifier] = self.observe(identifier)
+        return self.conventions[identifier]
+
+    def observe(self, identifier: str) -> str:
+        """The answer that the implementation's outputs give, whatever is declared.
+
+        Returns "unsupported" where it lacks a feature that the question needs, "raises" where it raises.
+        """
+        from conformance.specification import conventions
+
+        question = conventions()[identifier]
+        if question.operation != self.implementation.operation:
+            return "unsupported"
+        inverted = identifier != "CON-POLARITY" and "mask" in self.implementation.features and self._inverts_masks()
+        try:
+            return question.observe(partial(self._ask, inverted=inverted))
+        except Unsupported:
+            return "unsupported"
+        except Exception:  # an implementation may raise anything
+            return "raises"
+
+    def route(self, problem: Problem) -> Route:
+        """The way in which ``problem`` is put; raises Unsupported, with what is lacking."""
+        return default_route(problem, self.implementation, self._known(problem))
+
+    def routes(self, problem: Problem) -> list[Route]:
+        return list(all_routes(problem, self.implementation, self._known(problem)))
+
+    def _known(self, problem: Problem) -> dict[str, str]:
+        """The conventions, those observed that decide on the route of ``problem``."""
+        if isinstance(problem, SinusoidalProblem):
+            if problem.arrangement != "default" and "arrangement" not in self._takes:
+                self.convention("CON-SINUSOID-ARRANGEMENT")
+        elif (
+            problem.causal in ("top-left", "bottom-right")
+            and problem.query_length != problem.key_length
+            and "causal" in self.implementation.features
+            and "alignment" not in self._takes
+        ):
+            self.convention("CON-ALIGNMENT")
+        return self.conventions
+
+    def prepare(self, inputs: Inputs, route: Route) -> PreparedCall:
+        """The call for ``inputs`` put in the way ``route``. Raises what the framework's conversion or the binding raises."""
+        masked = not isinstance(inputs, SinusoidalInputs) and (inputs.mask is not None or "mask" in route.ways.values())
+        return self._bind(inputs, route, inverted=masked and self._inverts_masks())
+
+    def _ask(self, problem: Problem, inverted: bool) -> np.ndarray:
+        """The output for a problem of a convention, the alignment and arrangement left open."""
+        route = default_route(problem, self.implementation, self.conventions)
+        prepared = self._bind(materialise(problem), route, inverted)
+        return prepared.read(prepared.run())
+
+    def _inverts_masks(self) -> bool:
+        return self.convention("CON-POLARITY") == "true-ignores"
+
+    def _bind(self, inputs: Inputs, route: Route, inverted: bool) -> PreparedCall:
+        support, framework = self.implementation.support, self.implementation.framework
+        folded = fold(inputs, route, support.mask_forms)
+
+        def to(array: np.ndarray) -> Any:
+            return framework.from_numpy(clone(array), support.device)
+
+        if isinstance(folded, AttentionInputs):
+            positional, named = self._attention_arguments(folded, to, inverted)
+        elif isinstance(folded, MultiHeadInputs):
+            positional, named = self._multi_head_arguments(folded, to, inverted)
+        else:
+            positional, named = self._sinusoidal_arguments(folded, to)
+        call = partial(self.implementation.function, *positional, **named)
+        if support.binds:
+            call = call()
+        arrays = _named_arrays(positional, named)
+        return PreparedCall(framework, call, arrays, support.axes == "blhd" and isinstance(folded, AttentionInputs))
+
+    def _attention_arguments(
+        self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: bool
+    ) -> tuple[list[Any], dict[str, Any]]:
+        tensors = [inputs.query, inputs.key, inputs.value]
+        if self.implementation.support.axes == "blhd":
+            tensors = [_length_first(array) for array in tensors]
+        named = self._masking(inputs, to, inverted)
+        if inputs.bias is not None:
+            named["bias"] = to(inputs.bias)
+        if inputs.scale is not None:
+            named["scale"] = inputs.scale
+        return [to(array) for array in tensors], named
+
+    def _multi_head_arguments(
+        self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: bool
+    ) -> tuple[list[Any], dict[str, Any]]:
+        query = to(inputs.query)
+        same = inputs.key is inputs.query
+        key, value = (query, query) if same else (to(inputs.key), to(inputs.value))
+        weights = Weights(**{f.name: _optional(to, getattr(inputs.weights, f.name)) for f in fields(Weights)})
+        return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._masking(inputs, to, inverted)}
+
+    def _sinusoidal_arguments(
+        self, inputs: SinusoidalInputs, to: Callable[[np.ndarray], Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        named: dict[str, Any] = {}
+        if "dtype" in self._takes:
+            named["dtype"] = self.implementation.framework.dtype_of(inputs.dtype)
+        if "arrangement" in self._takes and inputs.arrangement != "default":
+            named["arrangement"] = inputs.arrangement
+        if inputs.x is not None:
+            named["x"] = to(inputs.x)
+        return [inputs.length, inputs.width], named
+
+    def _masking(
+        self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: bool
+    ) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        if inputs.mask is not None:
+            named["mask"] = to(~inputs.mask if inverted else inputs.mask)
+        if inputs.causal != "none":
+            named["causal"] = True
+            if "alignment" in self._takes and inputs.causal != "default":
+                named["alignment"] = inputs.causal
+        if inputs.key_lengths is not None:
+            named["key_lengths"] = to(inputs.key_lengths)
+        return named
+
+
+def clone(array: np.ndarray) -> np.ndarray:
+    """A copy in the same memory layout, gaps and stride 0 included, so that whoever writes to it harms nobody else."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if array.flags.c_contiguous or not owner.flags.c_contiguous:
+        return array.copy()
+    copy = owner.copy()
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, copy, offset, array.strides)
+
+
+def _optional(to: Callable[[np.ndarray], Any], array: np.ndarray | None) -> Any:
+    return None if array is None else to(array)
+
+
+def _length_first(array: np.ndarray) -> np.ndarray:
+    """(B, H, L, d) as (B, L, H, d); contiguous if it was, another memory layout kept."""
+    swapped = array.swapaxes(1, 2)
+    return np.ascontiguousarray(swapped) if array.flags.c_contiguous else swapped
+
+
+def _named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The framework's arrays among the arguments, by name, the weights as ``weights.<name>``."""
+    arrays = dict(zip(("query", "key", "value"), positional[:3], strict=False)) if len(positional) > 2 else {}
+    if len(positional) > 3:
+        arrays |= {f"weights.{name}": array for name, array in positional[3].arrays().items()}
+    return arrays | {name: named[name] for name in ("mask", "bias", "x", "key_lengths") if name in named}
+
+

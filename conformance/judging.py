@@ -1,0 +1,179 @@
+"""Judges problems on implementations: problem → oracle and adapter → verdict, with the oracle's answers kept for a while."""
+
+import contextlib
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from cachetools import LRUCache
+
+from conformance.dtypes import float_type
+from conformance.harness import PreparedCall, Subject
+from conformance.inputs import Inputs
+from conformance.oracle import Expected, expect
+from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
+from conformance.problem import Problem
+from conformance.routes import Route
+from conformance.specification.model import Unsupported
+from conformance.values import materialise
+from conformance.verdict import Outcome, Verdict, judge
+
+CACHE_BYTES = 48 << 20
+_Key = TypeVar("_Key")
+_Kept = TypeVar("_Kept")
+
+
+class _Cache(LRUCache[_Key, _Kept]):
+    """Says little of itself: pytest prints the arguments of an interrupted call, and so many arrays would take a minute."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {len(self)} entries"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of one problem on one implementation, put by one route; ``seconds`` were spent inside the implementation."""
+
+    problem: Problem
+    route: str
+    verdict: Verdict
+    profile: str = UNDECLARED
+    seconds: float = 0.0
+    bitwise: bool | None = None  # for repetitions: whether they agreed to the last bit
+    output: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call that returned: its output as the framework has it and as NumPy."""
+
+    prepared: PreparedCall
+    raw: Any
+    output: np.ndarray
+    seconds: float
+
+
+class Failed(Exception):
+    """The call gave no output to compare; ``verdict`` says why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+
+
+class Judge:
+    """Runs problems and judges outputs. Holds a bounded cache of inputs and expected values, shared by all implementations."""
+
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+        self._inputs: _Cache[str, Inputs] = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(kept.arrays().values()))
+        self._expected: _Cache[tuple[str, str], Expected] = _Cache(
+            cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged))
+        )
+
+    def inputs(self, problem: Problem) -> Inputs:
+        return _keep(self._inputs, problem.text, lambda: materialise(problem))
+
+    def expected(self, problem: Problem, profile: str) -> Expected:
+        """What the oracle says; for a golden case the expected output is the stored one, made with 50 digits."""
+
+        def make() -> Expected:
+            expected = expect(self.inputs(problem), profile)
+            if problem.values.name != "golden":
+                return expected
+            from conformance.cases.golden import golden_output
+
+            return replace(expected, output=golden_output(problem))
+
+        return _keep(self._expected, (problem.text, profile), make)
+
+    def run(self, subject: Subject, problem: Problem, route: Route) -> Run:
+        """One call. Raises Failed where it raises or returns no array; Unsupported where the mask's form is not taken."""
+        return self.run_prepared(self.prepare(subject, problem, route), subject)
+
+    def prepare(self, subject: Subject, problem: Problem, route: Route) -> PreparedCall:
+        """The converted and bound call. Raises Failed where conversion or binding raises."""
+        try:
+            return subject.prepare(self.inputs(problem), route)
+        except Unsupported:
+            raise
+        except Exception as error:  # whatever an implementation raises is its own outcome
+            raise Failed(verdict_of_exception(error)) from error
+
+    def run_prepared(self, prepared: PreparedCall, subject: Subject) -> Run:
+        try:
+            start = time.perf_counter()
+            raw = prepared.run()
+            seconds = time.perf_counter() - start
+        except Exception as error:
+            raise Failed(verdict_of_exception(error)) from error
+        try:
+            return Run(prepared, raw, prepared.read(raw), seconds)
+        except Exception as error:
+            framework = subject.implementation.framework.name
+            message = f"The output is a {type(raw).__name__}, no array of {framework}: {error}"
+            raise Failed(Verdict(Outcome.WRONG_DTYPE, message)) from error
+
+    def values(self, subject: Subject, problem: Problem, route: Route | None = None) -> Judgement:
+        """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking."""
+        problem = subject.resolve(problem)
+        route = subject.route(problem) if route is None else route
+        profile = self.profile(subject, problem)
+        try:
+            run = self.run(subject, problem, route)
+        except Failed as failure:
+            return Judgement(problem, str(route), failure.verdict, profile)
+        verdict = judge(run.output, self.expected(problem, profile))
+        return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output)
+
+    def profile(self, subject: Subject, problem: Problem) -> str:
+        """The declared numerics profile, else ``eager``."""
+        return subject.implementation.support.profile_for(problem.dtype) or UNDECLARED
+
+    def r_under_other_profiles(self, subject: Subject, judgement: Judgement) -> dict[str, float]:
+        """r by profile, for an implementation that declares none for the dtype; nothing where it declares one or has failed."""
+        problem = judgement.problem
+        if judgement.output is None or judgement.verdict.r is None or subject.implementation.support.profile_for(problem.dtype):
+            return {}
+        others = [profile for profile in TIGHTEST_FIRST[problem.dtype] if profile != judgement.profile]
+        verdicts = {profile: judge(judgement.output, self.expected(problem, profile)) for profile in others}
+        return {profile: verdict.r for profile, verdict in verdicts.items() if verdict.r is not None}
+
+
+def verdict_of_exception(error: BaseException) -> Verdict:
+    """ERROR, or OUT_OF_MEMORY, with the exception's type, text and the line that raised it."""
+    text = " ".join(str(error).split())
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    exhausted = isinstance(error, MemoryError) or "out of memory" in text.lower() or "RESOURCE_EXHAUSTED" in text
+    shortened = text if len(text) <= 400 else text[:397] + "…"
+    return Verdict(Outcome.OUT_OF_MEMORY if exhausted else Outcome.ERROR, f"{type(error).__name__}: {shortened}{place}")
+
+
+def agree(first: np.ndarray, second: np.ndarray, expected: Expected) -> bool:
+    """Whether two outputs of one problem differ by no more than twice its budget where it is judged."""
+    if first.shape != second.shape or first.dtype != second.dtype or first.shape != expected.shape:
+        return first.shape == second.shape and first.tobytes() == second.tobytes()
+    if expected.rows is not None:
+        first, second = first[..., expected.rows, :], second[..., expected.rows, :]
+    a, b = first.astype(np.float64), second.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(a - b) <= 2.0 * expected.budget + float_type(expected.dtype).subnormal
+    return bool((near | (a == b) | (np.isnan(a) & np.isnan(b)) | ~expected.judged).all())
+
+
+def _bytes(arrays: Any) -> int:
+    return sum(array.nbytes for array in arrays) + 1
+
+
+def _keep(cache: _Cache[Any, Any], key: Any, make: Callable[[], _Kept]) -> _Kept:
+    try:
+        kept: _Kept = cache[key]
+        return kept
+    except KeyError:
+        value = make()
+        with contextlib.suppress(ValueError):  # larger than the whole cache
+            cache[key] = value
+        return value

@@ -1,0 +1,50 @@
+"""A run as comma-separated values: a row per result, and a row per timing."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from conformance.records import Item, Run, Timing
+from conformance.reports.format import stamp
+
+_ITEM_FIELDS = ("requirement", "implementation", "outcome", "status", "reason")
+_MEASURES = ("examples", "seconds", "implementation_seconds")
+
+
+def results_csv(run: Run) -> str:
+    """A row per requirement and implementation."""
+    return _written(run, (_result(run, item) for item in run.items))
+
+
+def timings_csv(run: Run) -> str:
+    """A row per timing."""
+    return _written(run, (_fields(timing, Timing.__struct_fields__) for timing in run.timings))
+
+
+def _result(run: Run, item: Item) -> dict[str, Any]:
+    entry = run.requirements[item.requirement]
+    return {
+        **_fields(item, _ITEM_FIELDS),
+        "area": entry.area,
+        "operation": entry.operation,
+        **_fields(item.counts, item.counts.__struct_fields__),
+        **_fields(item, _MEASURES),
+        "largest_r": max((accuracy.max for accuracy in item.accuracy), default=None),
+    }
+
+
+def _fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _written(run: Run, rows: Iterable[Mapping[str, Any]]) -> str:
+    """The rows under a line of names, each with the tier and why the run is no conformance result."""
+    rows = [{**row, "tier": run.header.tier, "conformance_result": stamp(run) or "yes"} for row in rows]
+    if not rows:
+        return ""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

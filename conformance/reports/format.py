@@ -1,0 +1,76 @@
+"""Numbers and headings as reports show them."""
+
+import math
+
+from conformance.dtypes import DTYPES
+from conformance.records import Environment, Run
+
+
+def short(value: float) -> str:
+    """Three significant digits."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:.3g}"
+
+
+def ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
+
+
+def percent(value: float) -> str:
+    return f"{value:.0f} %" if value >= 9.95 else f"{value:.2g} %"
+
+
+def sized(dtype: str) -> tuple[int, str]:
+    """Sorts dtypes as the suite lists them, others after them."""
+    return (DTYPES.index(dtype) if dtype in DTYPES else len(DTYPES)), dtype
+
+
+def stamp(run: Run) -> str:
+    """What stands on every output of a run that may not be cited; empty otherwise."""
+    return f"NOT A CONFORMANCE RESULT. {run.not_conformance}" if run.not_conformance else ""
+
+
+def verdict(run: Run) -> str:
+    """The run in one sentence."""
+    number, conventions = len(run.unexpected), len(run.disagreements)
+    if not number and not conventions:
+        return f"Every result is as expected ({len(run.items)} in all)."
+    parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []
+    if conventions:
+        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as declared")
+    return ", and ".join(parts) + "."
+
+
+def provenance(run: Run) -> list[str]:
+    """Which suite ran what, where and when, a line each."""
+    header = run.header
+    lines = [
+        f"attention-conformance {header.suite}, specification {header.specification}, tier {header.tier}, seed {header.seed}",
+        f"started {header.started:%Y-%m-%d %H:%M:%S} UTC{_lasted(run)}",
+    ]
+    lines += dict.fromkeys(_place(shard.environment) for shard in run.headers)
+    return lines + [f"command: {shard.command}" for shard in run.headers]
+
+
+def _lasted(run: Run) -> str:
+    if not run.is_complete:
+        return ", not finished"
+    seconds = [
+        (footer.finished - header.started).total_seconds() for header, footer in zip(run.headers, run.footers, strict=True)
+    ]
+    return f", {max(seconds):.0f} s" + (f", {len(seconds)} shards" if len(seconds) > 1 else "")
+
+
+def _place(environment: Environment) -> str:
+    memory = "" if environment.memory is None else f", {environment.memory / 2**30:.0f} GiB"
+    instructions = f", {environment.instruction_set}" if environment.instruction_set else ""
+    packages = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
+    return (
+        f"{environment.cpu} ({environment.machine}{instructions}), {environment.cores} cores{memory}, {environment.platform}, "
+        f"Python {environment.python}, {packages}"
+    )

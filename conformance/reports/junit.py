@@ -1,0 +1,87 @@
+"""A run as JUnit XML: a suite per implementation, a test case per requirement and per convention."""
+
+import re
+from xml.etree import ElementTree
+
+from conformance.records import Case, Convention, Item, Run
+from conformance.reports import tallies
+from conformance.reports.format import stamp
+from conformance.verdict import Outcome
+
+SHOWN_CASES = 5
+_RAISED = frozenset({Outcome.ERROR, Outcome.OUT_OF_MEMORY, Outcome.TIMEOUT, Outcome.CRASH})
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no way to write
+
+
+def junit_xml(run: Run) -> str:
+    """Unexpected results are failures, or errors where the implementation raised or died; known failures, unsupported and
+    skipped requirements are skipped, with the reason. A convention fails where it is not as declared."""
+    root = ElementTree.Element("testsuites", name=_title(run))
+    grouped = tallies.cases_by_item(run)
+    for name in run.implementations:
+        items = [item for item in run.items if item.implementation == name]
+        suite = ElementTree.SubElement(root, "testsuite", name=_plain(name), timestamp=f"{run.header.started:%Y-%m-%dT%H:%M:%S}")
+        _properties(suite, run)
+        for item in items:
+            _case(suite, item, grouped.get((item.requirement, name), []))
+        for convention in run.conventions:
+            if convention.implementation == name:
+                _convention(suite, convention)
+        _count(suite, sum(item.seconds for item in items))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _title(run: Run) -> str:
+    mark = f" ({stamp(run)})" if stamp(run) else ""
+    return f"attention-conformance {run.header.suite}, specification {run.header.specification}{mark}"
+
+
+def _properties(suite: ElementTree.Element, run: Run) -> None:
+    properties = ElementTree.SubElement(suite, "properties")
+    values = {
+        "suite": run.header.suite,
+        "specification": run.header.specification,
+        "tier": run.header.tier,
+        "seed": str(run.header.seed),
+        "conformance-result": stamp(run) or "yes",
+    }
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=_plain(value))
+
+
+def _case(suite: ElementTree.Element, item: Item, cases: list[Case]) -> None:
+    element = ElementTree.SubElement(
+        suite, "testcase", classname=_plain(item.implementation), name=item.requirement, time=f"{item.seconds:.3f}"
+    )
+    kind = tallies.kind_of(item)
+    if kind == tallies.UNEXPECTED:
+        tag = "error" if item.outcome in _RAISED else "failure"
+        unexpected = [case for case in cases if case.status == "unexpected"]
+        message = item.reason or (unexpected[0].message if unexpected else "")
+        result = ElementTree.SubElement(element, tag, type=str(item.outcome), message=_plain(message))
+        result.text = _plain("\n\n".join(_text(case) for case in unexpected[:SHOWN_CASES]))
+    elif kind != tallies.PASSED:
+        why = f"known failure, {item.outcome}" if kind == tallies.KNOWN else kind
+        ElementTree.SubElement(element, "skipped", message=_plain(f"{why}: {item.reason}"))
+
+
+def _convention(suite: ElementTree.Element, convention: Convention) -> None:
+    element = ElementTree.SubElement(suite, "testcase", classname=_plain(convention.implementation), name=convention.id, time="0")
+    if convention.agrees is False:
+        ElementTree.SubElement(element, "failure", type="convention", message=_plain(convention.message))
+
+
+def _text(case: Case) -> str:
+    return "\n".join(line for line in (f"{case.id}: {case.outcome}", case.text, case.message, case.reason, case.repro) if line)
+
+
+def _count(suite: ElementTree.Element, seconds: float) -> None:
+    suite.set("tests", str(len(suite.findall("testcase"))))
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
+    suite.set("time", f"{seconds:.3f}")
+
+
+def _plain(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

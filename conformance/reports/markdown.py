@@ -1,0 +1,90 @@
+"""A run as a Markdown page."""
+
+import re
+
+from tabulate import tabulate
+
+from conformance.records import Case, Item, Run
+from conformance.reports import tables, tallies
+from conformance.reports.format import provenance, stamp, verdict
+
+SHOWN_CASES = 3
+SHOWN_ITEMS = 50
+_SPECIAL = re.compile(r"[\\|*<>\[\]`]|(?<!\w)_|_(?!\w)")  # an underscore within a word is one
+
+
+def render_table(table: tables.Table) -> str:
+    """The table with its note, without its title."""
+    rows = [[_escaped(cell) for cell in row] for row in table.rows]
+    text = tabulate(rows, headers=[_escaped(column) for column in table.columns], tablefmt="github", disable_numparse=True)
+    return f"{text}\n\n{_escaped(table.note)}" if table.note else text
+
+
+def summary_page(run: Run) -> str:
+    """All tables, and each unexpected result with the commands that show it again."""
+    parts = ["# Conformance of attention implementations"]
+    if stamp(run):
+        parts.append(f"**{stamp(run)}**")
+    parts.append("\n".join(f"- {_escaped(line)}" for line in provenance(run)))
+    parts.append(f"**{verdict(run)}**")
+    parts += _unexpected(run)
+    for table in (
+        tables.conformance_table(run),
+        tables.failures_table(run),
+        *tables.conventions_tables(run),
+        tables.accuracy_table(run),
+        *tables.speed_tables(run),
+        tables.routes_table(run),
+        tables.missing_table(run),
+    ):
+        if table.rows:
+            parts.append(f"## {_escaped(table.title)}")
+            parts.append(render_table(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def _unexpected(run: Run) -> list[str]:
+    if not run.unexpected and not run.disagreements:
+        return []
+    grouped = tallies.cases_by_item(run)
+    parts = ["## Unexpected results"]
+    for item in run.unexpected[:SHOWN_ITEMS]:
+        parts += _item(run, item, grouped.get((item.requirement, item.implementation), []))
+    if len(run.unexpected) > SHOWN_ITEMS:
+        parts.append(f"… and {len(run.unexpected) - SHOWN_ITEMS} more, listed under Failures.")
+    for convention in run.disagreements:
+        parts.append(f"### {convention.id} on {_escaped(convention.implementation)}: not as declared")
+        parts.append(_escaped(convention.message))
+    return parts
+
+
+def _item(run: Run, item: Item, cases: list[Case]) -> list[str]:
+    parts = [f"### {item.requirement} on {_escaped(item.implementation)}: {item.outcome}"]
+    parts.append(_escaped(run.requirements[item.requirement].sentence))
+    if item.reason:
+        parts.append(_escaped(item.reason))
+    unexpected = [case for case in cases if case.status == "unexpected"]
+    parts += [_code_block(_case_lines(case)) for case in unexpected[:SHOWN_CASES]]
+    if len(unexpected) > SHOWN_CASES:
+        parts.append(f"… and {len(unexpected) - SHOWN_CASES} more cases.")
+    return parts
+
+
+def _case_lines(case: Case) -> list[str]:
+    route = "" if case.route == "native" else f", asked by {case.route}"
+    lines = [f"{case.stratum} case {case.id}: {case.outcome}{route}", case.text, case.message, case.reason, case.repro]
+    return [line for line in lines if line]
+
+
+def _code_block(lines: list[str]) -> str:
+    fence = "```"
+    text = "\n".join(lines)
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _escaped(text: str) -> str:
+    """Text that stays itself in Markdown, in one line, table cells included."""
+    text = " ".join(text.split())
+    return _SPECIAL.sub(r"\\\g<0>", text)

@@ -1,0 +1,73 @@
+"""A run as a small JSON document, to be kept beside the code and compared over time."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from conformance.accuracy import Accuracy
+from conformance.records import Run, Timing
+from conformance.reports import tallies
+from conformance.verdict import Outcome
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """Per implementation: results by area, problems, accuracy, conventions and speed; and what was unexpected. Plain JSON."""
+    header = run.header
+    return {
+        "suite": header.suite,
+        "specification": header.specification,
+        "tier": header.tier,
+        "seed": header.seed,
+        "conformance_result": not run.not_conformance,
+        "not_a_conformance_result_because": run.not_conformance,
+        "started": header.started.isoformat(),
+        "environments": [msgspec.to_builtins(shard.environment) for shard in run.headers],
+        "implementations": _implementations(run),
+        "unexpected": [
+            {"requirement": item.requirement, "implementation": item.implementation, "outcome": str(item.outcome)}
+            for item in run.unexpected
+        ],
+    }
+
+
+def _implementations(run: Run) -> dict[str, Any]:
+    results, accuracies, problems = tallies.by_area(run), tallies.accuracies(run), tallies.problems(run)
+    seconds = tallies.seconds(run)
+    return {
+        name: {
+            "framework": entry.framework,
+            "framework_version": entry.framework_version,
+            "device": entry.device,
+            "missing": entry.missing,
+            "areas": {area: dict(counts) for area, counts in results[name].items()},
+            "problems": dict(problems[name]),
+            "seconds": round(seconds[name], 1),
+            "accuracy": _accuracy(accuracies[name]) if name in accuracies else [],
+            "conventions": {c.id: c.observed for c in run.conventions if c.implementation == name},
+            "speed": [_speed(timing) for timing in _passed(run, name)],
+        }
+        for name, entry in run.implementations.items()
+    }
+
+
+def _accuracy(accuracy: Accuracy) -> list[dict[str, Any]]:
+    return [
+        {"dtype": dtype, "profile": profile, "count": d.count, "median": _plain(d.median), "max": _plain(d.max)}
+        for (dtype, profile), d in sorted(accuracy.distributions.items())
+    ]
+
+
+def _passed(run: Run, name: str) -> Iterable[Timing]:
+    return (timing for timing in run.timings if timing.implementation == name and timing.outcome is Outcome.PASS)
+
+
+def _speed(timing: Timing) -> dict[str, Any]:
+    names = ("shape", "dtype", "median_seconds", "ratio", "baseline", "percent_of_matmul")
+    return {name: getattr(timing, name) for name in names}
+
+
+def _plain(value: float) -> float | str:
+    """Three digits, which is more than runs have in common; infinity as text."""
+    return float(f"{value:.3g}") if math.isfinite(value) else str(value)

@@ -1,0 +1,204 @@
+"""The tables of a run, made of its records: titles, columns and cells as text, for whatever shows them."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from conformance.accuracy import Accuracy
+from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
+from conformance.records import Case, Convention, Item, Run, Timing
+from conformance.reports import tallies
+from conformance.reports.format import milliseconds, percent, ratio, short, sized
+from conformance.verdict import Outcome
+
+NONE = "–"
+_MARKS = {
+    tallies.PASSED: "",
+    tallies.KNOWN: "k",
+    tallies.UNEXPECTED: "!",
+    tallies.UNSUPPORTED: "u",
+    tallies.SKIPPED: "s",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells in rows under columns; ``note`` explains them."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def conformance_table(run: Run) -> Table:
+    """Implementation × area: how many requirements passed, failed as known, are unexpected, unsupported or skipped."""
+    areas = tallies.areas(run)
+    counted = tallies.by_area(run)
+    rows = tuple(
+        (name, *(_marked(by_area[area]) if area in by_area else NONE for area in areas), _marked(_total(by_area)))
+        for name, by_area in counted.items()
+    )
+    note = "Requirements: 9 passed, 2k failed as known, 1! unexpected, 3u unsupported, 4s skipped."
+    return Table("Conformance", ("implementation", *areas, "all"), rows, note)
+
+
+def _total(by_area: dict[str, Counter[str]]) -> Counter[str]:
+    return sum(by_area.values(), Counter())
+
+
+def _marked(counts: Counter[str]) -> str:
+    return " ".join(f"{counts[kind]}{mark}" for kind, mark in _MARKS.items() if counts[kind]) or NONE
+
+
+def conventions_tables(run: Run) -> list[Table]:
+    """For each operation, implementation × convention: what is declared and what was observed."""
+    note = "Observed; (in brackets) where nothing is declared. Declared ≠ observed is a failure. A ? marks what is declared only."
+    tables = []
+    for operation, conventions in _by_operation(run).items():
+        identifiers = sorted({convention.id for convention in conventions})
+        cells: dict[str, dict[str, str]] = {}
+        for convention in conventions:
+            own = cells.setdefault(convention.implementation, {})
+            answers = [own[convention.id]] if convention.id in own else []  # shards on several machines may differ
+            own[convention.id] = " / ".join([*answers, _answer(convention)])
+        rows = tuple((name, *(own.get(identifier, NONE) for identifier in identifiers)) for name, own in cells.items())
+        tables.append(Table(f"Conventions: {operation}", ("implementation", *identifiers), rows, note))
+    return tables
+
+
+def answers_table(run: Run) -> Table:
+    """Convention and answer: which implementations were observed to give it. Narrower than the matrices."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for convention in run.conventions:
+        if convention.observed is not None:
+            names.setdefault((convention.id, convention.observed), []).append(convention.implementation)
+    return Table(
+        "Conventions",
+        ("convention", "observed", "implementations"),
+        tuple((*key, ", ".join(names[key])) for key in sorted(names)),
+    )
+
+
+def _by_operation(run: Run) -> dict[str, list[Convention]]:
+    grouped: dict[str, list[Convention]] = {}
+    for convention in run.conventions:
+        grouped.setdefault(run.implementations[convention.implementation].operation, []).append(convention)
+    return grouped
+
+
+def _answer(convention: Convention) -> str:
+    declared, observed = convention.declared, convention.observed
+    if observed is None:
+        return NONE if declared is None else f"{declared}?"
+    if declared is None:
+        return f"({observed})"
+    return observed if convention.agrees else f"{declared} ≠ {observed}"
+
+
+def accuracy_table(run: Run) -> Table:
+    """Implementation × dtype: median and maximum of r, and the numerics profile by which it was judged."""
+    accuracies = tallies.accuracies(run)
+    dtypes = sorted({dtype for accuracy in accuracies.values() for dtype, _ in accuracy.distributions}, key=sized)
+    rows = []
+    for name, accuracy in accuracies.items():
+        declared = run.implementations[name].profile
+        rows.append((name, *(_accuracy_cell(accuracy, dtype, declared.get(dtype)) for dtype in dtypes)))
+    note = (
+        "Median / maximum of r = error / budget over all judged outputs, failures included; r ≤ 1 passes. Then the profile, with the "
+        "tightest one that golden and designed cases meet where none is declared."
+    )
+    return Table("Accuracy", ("implementation", *dtypes), tuple(rows), note)
+
+
+def _accuracy_cell(accuracy: Accuracy, dtype: str, declared: str | None) -> str:
+    judged_by = declared or UNDECLARED
+    judged = accuracy.distributions.get((dtype, judged_by))
+    if judged is None:
+        return NONE
+    figures = f"{short(judged.median)} / {short(judged.max)} {judged_by}"
+    if declared:
+        return figures
+    met = [p for p in TIGHTEST_FIRST[dtype] if (d := accuracy.distributions.get((dtype, p))) is not None and d.max <= 1]
+    return f"{figures}, meets {met[0]}" if met and met[0] != judged_by else figures
+
+
+def speed_tables(run: Run) -> list[Table]:
+    """For each operation and dtype, implementation × shape: median time relative to the baseline's, the time, and the rate."""
+    note = (
+        "Median time of a forward call relative to the baseline (below 1 is faster), the time itself, and the arithmetic rate in "
+        "percent of the machine's own large matrix product. Only what passed is timed."
+    )
+    groups: dict[tuple[str, str, str], list[Timing]] = {}
+    for timing in run.timings:
+        groups.setdefault((timing.operation, timing.dtype, timing.baseline), []).append(timing)
+    tables = []
+    for (operation, dtype, baseline), timings in groups.items():
+        shapes = list(dict.fromkeys(timing.shape for timing in timings))
+        cells: dict[str, dict[str, str]] = {}
+        for timing in timings:
+            cells.setdefault(timing.implementation, {})[timing.shape] = _pace(timing)
+        rows = tuple((name, *(own.get(shape, NONE) for shape in shapes)) for name, own in cells.items())
+        title = f"Speed: {operation} in {dtype}, relative to {baseline}"
+        tables.append(Table(title, ("implementation", *shapes), rows, note))
+    return tables
+
+
+def _pace(timing: Timing) -> str:
+    if timing.outcome is not Outcome.PASS or timing.median_seconds is None:
+        return str(timing.outcome)
+    share = "" if timing.percent_of_matmul is None else f", {percent(timing.percent_of_matmul)}"
+    return f"{ratio(timing.ratio)} ({milliseconds(timing.median_seconds)}{share})"
+
+
+def failures_table(run: Run) -> Table:
+    """Every failure, and every pass where a failure is known; unexpected ones first."""
+    grouped = tallies.cases_by_item(run)
+    wrong = [item for item in run.items if item.outcome.is_failure or item.status == "unexpected"]
+    rows = tuple(
+        _failure_row(item, grouped.get((item.requirement, item.implementation), []))
+        for item in sorted(wrong, key=lambda item: (item.status == "expected", item.requirement))
+    )
+    columns = ("status", "requirement", "implementation", "outcome", "failed", "native", "composed", "largest r", "reason")
+    note = "Failed: problems of all that ran. Native, composed: recorded failures by the way in which the suite asked."
+    return Table("Failures", columns, rows, note)
+
+
+def _failure_row(item: Item, cases: list[Case]) -> tuple[str, ...]:
+    counts = item.counts
+    failed = [case for case in cases if case.outcome.is_failure]
+    native = sum(case.route == "native" for case in failed)
+    largest = max((case.r for case in failed if case.r is not None), default=None)
+    return (
+        "known" if item.status == "expected" else "UNEXPECTED",
+        item.requirement,
+        item.implementation,
+        str(item.outcome),
+        f"{counts.failed} of {counts.golden + counts.designed + counts.random}",
+        str(native),
+        str(len(failed) - native),
+        NONE if largest is None else short(largest),
+        item.reason,
+    )
+
+
+def routes_table(run: Run) -> Table:
+    """How golden and designed cases were put to each implementation: natively, or composed by the suite."""
+    rows = tuple(
+        (
+            name,
+            f"{asked.native_failed} of {asked.native}",
+            f"{asked.composed_failed} of {asked.composed}",
+            ", ".join(f"{route} {count}" for route, count in asked.routes.most_common()) or NONE,
+        )
+        for name, asked in tallies.requests(run).items()
+    )
+    note = (
+        "Failures of golden and designed cases that the implementation was asked natively, and of those that the suite composed."
+    )
+    return Table("Routes", ("implementation", "native: failed", "composed: failed", "composed: cases by route"), rows, note)
+
+
+def missing_table(run: Run) -> Table:
+    """Implementations that could not run, and why."""
+    rows = tuple((entry.name, entry.missing) for entry in run.implementations.values() if entry.missing)
+    return Table("Not run here", ("implementation", "reason"), rows)

@@ -1,0 +1,99 @@
+"""What reports count, from the records: results per implementation and area, accuracy, native and composed requests."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from conformance.accuracy import Accuracy
+from conformance.records import Case, Item, Run
+from conformance.verdict import Outcome
+
+PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED = "passed", "known failures", "unexpected", "unsupported", "skipped"
+KINDS = (PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED)
+
+
+def kind_of(item: Item) -> str:
+    """Which of KINDS an item counts as; an unexpected pass is unexpected."""
+    if item.status == "unexpected":
+        return UNEXPECTED
+    if item.outcome is Outcome.PASS:
+        return PASSED
+    if item.outcome is Outcome.UNSUPPORTED:
+        return UNSUPPORTED
+    return SKIPPED if item.outcome is Outcome.SKIPPED else KNOWN
+
+
+def by_area(run: Run) -> dict[str, dict[str, Counter[str]]]:
+    """Items of each kind by implementation and area; areas in which an implementation has no item are absent."""
+    tally: dict[str, dict[str, Counter[str]]] = {name: defaultdict(Counter) for name in run.implementations}
+    for item in run.items:
+        tally[item.implementation][run.requirements[item.requirement].area][kind_of(item)] += 1
+    return tally
+
+
+def areas(run: Run) -> list[str]:
+    """The areas asked for, in the order of the header."""
+    return list(dict.fromkeys(entry.area for entry in run.requirements.values()))
+
+
+def accuracies(run: Run) -> dict[str, Accuracy]:
+    """All r of each implementation that has any."""
+    grouped: dict[str, Accuracy] = defaultdict(Accuracy)
+    for item in run.items:
+        if item.accuracy:
+            grouped[item.implementation].merge(item.accuracy)
+    return {name: grouped[name] for name in run.implementations if name in grouped}
+
+
+def problems(run: Run) -> dict[str, Counter[str]]:
+    """Problems per implementation: by stratum, unsupported, failed."""
+    grouped: dict[str, Counter[str]] = {name: Counter() for name in run.implementations}
+    for item in run.items:
+        for name in item.counts.__struct_fields__:
+            grouped[item.implementation][name] += getattr(item.counts, name)
+    return grouped
+
+
+def seconds(run: Run) -> dict[str, float]:
+    """Wall time per implementation."""
+    grouped = dict.fromkeys(run.implementations, 0.0)
+    for item in run.items:
+        grouped[item.implementation] += item.seconds
+    return grouped
+
+
+def cases_by_item(run: Run) -> dict[tuple[str, str], list[Case]]:
+    """Recorded cases by requirement and implementation."""
+    grouped: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in run.cases:
+        grouped[case.requirement, case.implementation].append(case)
+    return grouped
+
+
+@dataclass
+class Requests:
+    """How golden and designed cases were put to an implementation: natively or, by the suite, composed."""
+
+    native: int = 0
+    native_failed: int = 0
+    composed: int = 0
+    composed_failed: int = 0
+    routes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, case: Case) -> None:
+        failed = case.outcome.is_failure
+        if case.route == "native":
+            self.native += 1
+            self.native_failed += failed
+        else:
+            self.composed += 1
+            self.composed_failed += failed
+            self.routes[case.route] += 1
+
+
+def requests(run: Run) -> dict[str, Requests]:
+    """Requests by implementation, those that have any. Random cases that pass are not recorded, so none is counted."""
+    grouped: dict[str, Requests] = defaultdict(Requests)
+    for case in run.cases:
+        if case.stratum != "random":
+            grouped[case.implementation].add(case)
+    return {name: grouped[name] for name in run.implementations if name in grouped}

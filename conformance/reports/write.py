@@ -1,0 +1,34 @@
+"""Writes every report of a run into a folder."""
+
+import json
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.records import Run
+from conformance.reports.csv_ import results_csv, timings_csv
+from conformance.reports.junit import junit_xml
+from conformance.reports.markdown import summary_page
+from conformance.reports.summary import summary
+
+
+def write_reports(run: Run, folder: Path | str) -> list[Path]:
+    """Writes summary.md, summary.json, junit.xml, results.csv and, if there are timings, timings.csv; returns their paths.
+
+    Raises UsageError where the folder cannot be written.
+    """
+    texts = {
+        "summary.md": summary_page(run),
+        "summary.json": json.dumps(summary(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        "junit.xml": junit_xml(run),
+        "results.csv": results_csv(run),
+    }
+    if run.timings:
+        texts["timings.csv"] = timings_csv(run)
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"The reports cannot be written to {folder}: {error.strerror}.") from None
+    return [folder / name for name in texts]

@@ -1,0 +1,202 @@
+"""How a problem is put to an implementation: natively, or rewritten so that a feature it lacks is asked for by another one.
+
+The suite rewrites the inputs (``fold``), adapters do not: causal limits and key lengths into the boolean mask, any of them
+into the additive bias as −inf, kv heads repeated. Reports tell native from composed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from conformance.adapter import Implementation, parameters
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.specification.model import Unsupported
+
+# What the suite tries where ``Support.routes`` says nothing of a feature.
+DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
+    "causal": ("native", "mask", "bias"),
+    "key-lengths": ("native", "mask", "bias"),
+    "mask": ("native", "bias"),
+    "grouped-heads": ("native", "repeat"),
+}
+_MASKLIKE = ("causal", "key-lengths", "mask")
+
+
+@dataclass(frozen=True)
+class Route:
+    """For each feature that is not asked for natively, the way in which it is: ``mask``, ``bias`` or ``repeat``."""
+
+    ways: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return ",".join(f"{feature}={way}" for feature, way in sorted(self.ways.items())) or "native"
+
+
+def default_route(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> Route:
+    """The first way to ask for every feature of ``problem``; raises Unsupported, with what is lacking."""
+    return next(all_routes(problem, implementation, conventions))
+
+
+def all_routes(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> Iterator[Route]:
+    """The default route, then those that ask for one feature in another way; raises Unsupported if there is none."""
+    _check_kind(problem, implementation)
+    ways = {f: _ways(f, problem, implementation, conventions) for f in sorted(problem.features)}
+    first = {feature: options[0] for feature, options in ways.items()}
+    seen = set()
+    for choice in (first, *({**first, f: way} for f in ways for way in ways[f][1:])):
+        route = _settle(choice, problem, implementation)
+        if str(route) not in seen:
+            seen.add(str(route))
+            yield route
+
+
+def _check_kind(problem: Problem, implementation: Implementation) -> None:
+    support = implementation.support
+    if problem.operation != implementation.operation:
+        raise Unsupported(f"operation {problem.operation}")
+    if problem.dtype not in support.dtypes:
+        raise Unsupported(f"dtype {problem.dtype}")
+    if isinstance(problem, AttentionProblem) and problem.layout not in support.layouts:
+        raise Unsupported(f"layout {problem.layout}")
+
+
+def _ways(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> list[str]:
+    offered = implementation.features
+    options = []
+    for way in implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ("native",))):
+        if way == "native":
+            possible = feature in offered and _native_fits(feature, problem, implementation, conventions)
+        elif isinstance(problem, AttentionProblem | MultiHeadProblem) and feature == "causal" and open_alignment(problem):
+            possible = False  # what is observed there is the implementation's own default
+        else:
+            possible = way in offered or (way == "repeat" and feature in offered)  # repeated heads alone would test nothing
+        if possible:
+            options.append(way)
+    if not options:
+        raise Unsupported(_lacking(feature, problem))
+    return options
+
+
+def open_alignment(problem: AttentionProblem | MultiHeadProblem) -> bool:
+    return problem.causal == "default" and problem.query_length != problem.key_length
+
+
+def _native_fits(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> bool:
+    """Whether the implementation's own parameter means what the problem says."""
+    if isinstance(problem, SinusoidalProblem):
+        if feature in ("interleaved", "concatenated") and "arrangement" not in parameters(implementation.function):
+            return conventions.get("CON-SINUSOID-ARRANGEMENT", "interleaved") == feature
+        return True
+    if feature in ("mask", "bias") and isinstance(problem, AttentionProblem):
+        recipe = problem.mask if feature == "mask" else problem.bias
+        return recipe is not None and recipe.form in implementation.support.mask_forms
+    if feature == "mask" and isinstance(problem, MultiHeadProblem) and problem.mask is not None:
+        return problem.mask.form in implementation.support.mask_forms
+    if feature != "causal" or problem.query_length == problem.key_length or problem.causal == "default":
+        return True
+    if "alignment" in parameters(implementation.function):
+        return True
+    return conventions.get("CON-ALIGNMENT") == problem.causal
+
+
+def _lacking(feature: str, problem: Problem) -> str:
+    if feature == "causal" and not isinstance(problem, SinusoidalProblem):
+        return f"causal {problem.causal}"
+    if feature in ("mask", "bias") and not isinstance(problem, SinusoidalProblem):
+        recipe = problem.bias if feature == "bias" and isinstance(problem, AttentionProblem) else problem.mask
+        return f"{feature} of form {recipe.form if recipe else ''}"
+    return feature
+
+
+def _settle(choice: Mapping[str, str], problem: Problem, implementation: Implementation) -> Route:
+    """``choice`` with features that exclude each other folded into one of them, and the folded mask's form checked."""
+    ways = {feature: way for feature, way in choice.items() if way != "native"}
+    targets = {way for way in ways.values() if way in ("mask", "bias")}
+    asked = {feature for feature, way in choice.items() if way == "native"} | targets
+    rivals = asked & implementation.support.exclusive
+    if len(rivals) > 1:
+        target = "bias" if "bias" in rivals else "mask"
+        if target not in implementation.features:
+            raise Unsupported(" and ".join(sorted(rivals)) + " together")
+        for feature in rivals - {target}:
+            if feature in _MASKLIKE and feature in choice:
+                ways[feature] = target
+        ways = {feature: target if way in rivals else way for feature, way in ways.items()}
+    return Route(ways)
+
+
+def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
+    """``inputs`` rewritten as ``route`` says. Raises Unsupported where the folded mask has a form that is not taken."""
+    if not route.ways or not isinstance(inputs, AttentionInputs | MultiHeadInputs):
+        return inputs
+    into_mask: list[np.ndarray] = []
+    into_bias: list[np.ndarray] = []
+    changes: dict[str, object] = {}
+    for feature, way in route.ways.items():
+        if way == "repeat":
+            assert isinstance(inputs, AttentionInputs)
+            times = inputs.query.shape[1] // inputs.key.shape[1]
+            changes |= {"key": np.repeat(inputs.key, times, axis=1), "value": np.repeat(inputs.value, times, axis=1)}
+            continue
+        target = into_mask if way == "mask" else into_bias
+        if feature == "causal":
+            changes["causal"] = "none"
+            target.append(_triangle(inputs))
+        elif feature == "key-lengths":
+            changes["key_lengths"] = None
+            assert inputs.key_lengths is not None
+            target.append(np.arange(inputs.key.shape[-2]) < inputs.key_lengths[:, None, None, None])
+        elif feature == "mask" and way == "bias":
+            assert inputs.mask is not None
+            changes["mask"] = None
+            target.append(_four(inputs.mask))
+    if into_mask:
+        own = [] if inputs.mask is None or "mask" in changes else [_four(inputs.mask)]
+        changes["mask"] = _in_form(_all_of(own + into_mask), mask_forms, _full_shape(inputs))
+    if into_bias and isinstance(inputs, AttentionInputs):
+        visible = _all_of(into_bias)
+        own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else _four(inputs.bias)
+        infinity = np.array(-np.inf).astype(inputs.query.dtype)
+        changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, _full_shape(inputs))
+    return replace(inputs, **changes)  # type: ignore[arg-type]
+
+
+def _triangle(inputs: AttentionInputs | MultiHeadInputs) -> np.ndarray:
+    query_length, key_length = inputs.query.shape[-2], inputs.key.shape[-2]
+    diagonal = key_length - query_length if inputs.causal == "bottom-right" else 0
+    return np.tri(query_length, key_length, diagonal, dtype=bool)[None, None]
+
+
+def _full_shape(inputs: AttentionInputs | MultiHeadInputs) -> tuple[int, int, int, int]:
+    heads = inputs.query.shape[1] if isinstance(inputs, AttentionInputs) else inputs.num_heads
+    return inputs.query.shape[0], heads, inputs.query.shape[-2], inputs.key.shape[-2]
+
+
+def _four(array: np.ndarray) -> np.ndarray:
+    return array.reshape((1,) * (4 - array.ndim) + array.shape)
+
+
+def _all_of(masks: list[np.ndarray]) -> np.ndarray:
+    combined = masks[0]
+    for mask in masks[1:]:
+        combined = combined & mask
+    return combined
+
+
+def _in_form(array: np.ndarray, forms: tuple[str, ...], full: tuple[int, int, int, int]) -> np.ndarray:
+    """``array`` (four axes) in the smallest broadcast form that it fits and that is taken."""
+    batch, heads, query_length, key_length = full
+    shapes = {
+        "qk": (1, 1, query_length, key_length),
+        "b11k": (batch, 1, 1, key_length),
+        "b1qk": (batch, 1, query_length, key_length),
+        "1hqk": (1, heads, query_length, key_length),
+        "bhqk": full,
+    }
+    for form, shape in shapes.items():
+        if form in forms and all(have in (1, due) for have, due in zip(array.shape, shape, strict=True)):
+            wide = np.ascontiguousarray(np.broadcast_to(array, shape))
+            return wide[0, 0] if form == "qk" else wide
+    raise Unsupported(f"a mask of shape {array.shape}")

@@ -1,0 +1,79 @@
+"""The options of a run in one table, of which pytest's (``pytest --pyargs conformance.checks``) and our command's are made."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Examples that Hypothesis draws per requirement; each gives several problems.
+TIERS: dict[str, int] = {"quick": 1, "full": 12, "exhaustive": 240}
+DEFAULT_SEED = 20170612  # the day on which "Attention Is All You Need" appeared
+TIME_LIMITS: dict[str, float] = {"quick": 120.0, "full": 300.0, "exhaustive": 3600.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOption:
+    """One option. ``dest`` names it in pytest's options, among which "profile" and the like are taken."""
+
+    flag: str
+    help: str
+    dest: str = ""
+    metavar: str | None = None
+    type: type = str
+    choices: tuple[str, ...] = ()
+    default: Any = None
+    repeated: bool = False
+    switch: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.dest or self.flag.removeprefix("--").replace("-", "_")
+
+    def words(self, value: Any) -> Iterator[str]:
+        """The command-line words that give ``value``; none where it says nothing."""
+        if self.switch:
+            yield from [self.flag] if value else []
+        elif self.repeated:
+            yield from (f"{self.flag}={one}" for one in value)
+        elif value is not None:
+            yield f"{self.flag}={value}"
+
+
+IMPLEMENTATION = RunOption(
+    flag="--implementation",
+    dest="conformance_implementations",
+    metavar="NAME",
+    default=(),
+    repeated=True,
+    help="what to test: a built-in name or pattern, module:function, or file.py:function; "
+    "may be repeated (default: all built-in)",
+)
+
+# What the signature of a plain function cannot say.
+FUNCTION_OPTIONS = (
+    RunOption(flag="--framework", help="the framework of a plain function's arrays: numpy (default), torch, jax"),
+    RunOption(
+        flag="--operation",
+        help="what a plain function computes: attention (default), multi_head_attention, sinusoidal_encoding",
+    ),
+    RunOption(flag="--axes", choices=("bhld", "blhd"), help="the order of a plain function's axes (default: bhld)"),
+    RunOption(flag="--profile", dest="conformance_profile", help="the numerics profile by which a plain function is judged"),
+)
+
+def function_settings(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """What FUNCTION_OPTIONS say, of option values by name, as ``registry.resolve`` takes it."""
+    return {option.flag.removeprefix("--"): values[option.name] for option in FUNCTION_OPTIONS}
+
+
+RUN_OPTIONS = (
+    IMPLEMENTATION,
+    *FUNCTION_OPTIONS,
+    RunOption(flag="--tier", choices=tuple(TIERS), default="full", help="how much is run; quick is not a conformance result"),
+    RunOption(flag="--seed", default=str(DEFAULT_SEED), help="seed of the random cases, or 'random'"),
+    RunOption(flag="--max-examples", type=int, help="random examples per requirement, in place of the tier's number"),
+    RunOption(flag="--skips", metavar="FILE", help="requirement ids or patterns to skip, one a line"),
+    RunOption(flag="--expectations", metavar="PATH", help="known failures: a TOML file, or a folder with one per implementation"),
+    RunOption(flag="--records", metavar="FILE", help="write the records of the run, JSON lines, to this file"),
+    RunOption(flag="--reports", metavar="FOLDER", help="write records and tables to this folder"),
+    RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item; needs pytest-xdist (-n)"),
+    RunOption(flag="--timing", switch=True, default=False, help="measure the speed of what passed, after the checks"),
+)

@@ -1,0 +1,127 @@
+"""The worker's side of a run: which items there are, and running one."""
+
+import faulthandler
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from conformance.adapter import Implementation
+from conformance.checks.conventions import observe_convention
+from conformance.checks.items import ItemResult, ItemRun
+from conformance.harness import Subject
+from conformance.judging import Judge
+from conformance.records import Item, encode
+from conformance.session.messages import failure_message
+from conformance.session.options import Settings
+from conformance.specification import conventions, requirements
+from conformance.verdict import Outcome
+
+PROPERTY = "conformance-records"
+
+
+class Items:
+    """pytest hooks that make items of requirement × implementation, and the fixture with which a check runs one."""
+
+    def __init__(self, settings: Settings, in_worker: bool) -> None:
+        self.settings = settings
+        self.in_worker = in_worker
+        self.judge = Judge()
+        self._subjects: dict[str, Subject] = {}
+        self._silence = open(os.devnull, "w")  # noqa: SIM115 – faulthandler needs it for as long as the process lives
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "requirement_id" in metafunc.fixturenames:
+            area = metafunc.module.AREA
+            wanted = [(r.id, r.operation) for r in requirements().values() if r.area == area]
+            self._parametrize(metafunc, "requirement_id", wanted)
+        elif "convention_id" in metafunc.fixturenames:
+            self._parametrize(metafunc, "convention_id", [(c.id, c.operation) for c in conventions().values()])
+
+    def _parametrize(self, metafunc: pytest.Metafunc, name: str, wanted: list[tuple[str, str]]) -> None:
+        """Requirement by requirement, so that the oracle's answers, which are kept a while, serve all implementations."""
+        pairs = [
+            pytest.param(identifier, implementation, id=f"{identifier}-{implementation.name}")
+            for identifier, operation in wanted
+            for implementation in self.settings.implementations
+            if implementation.operation == operation
+        ]
+        metafunc.parametrize((name, "implementation"), pairs)
+
+    @pytest.fixture
+    def run_item(self, request: pytest.FixtureRequest) -> Any:
+        """Runs a requirement on an implementation; the test passes exactly where the result is as expected."""
+
+        def run(requirement_id: str, implementation: Implementation) -> None:
+            records = self._records(requirement_id, implementation)
+            request.node.user_properties.append((PROPERTY, [encode(record).decode() for record in records]))
+            _conclude(records[0], records[1:])
+
+        return run
+
+    @pytest.fixture
+    def run_convention(self, request: pytest.FixtureRequest) -> Any:
+        """Observes a convention on an implementation; fails where the observation is not what is declared."""
+
+        def run(convention_id: str, implementation: Implementation) -> None:
+            reason = self._skip_reason(convention_id, implementation)
+            if reason:
+                pytest.skip(reason)
+            record = observe_convention(self._subject(implementation), convention_id)
+            request.node.user_properties.append((PROPERTY, [encode(record).decode()]))
+            if record.agrees is False:
+                pytest.fail(f"{convention_id} on {implementation.name}: {record.message}", pytrace=False)
+
+        return run
+
+    def _records(self, requirement_id: str, implementation: Implementation) -> list[Any]:
+        reason = self._skip_reason(requirement_id, implementation)
+        if reason:
+            return [
+                Item(
+                    requirement=requirement_id,
+                    implementation=implementation.name,
+                    outcome=Outcome.SKIPPED,
+                    status="expected",
+                    reason=reason,
+                )
+            ]
+        expectations = self.settings.expectations.for_(implementation.name)
+        requirement = requirements()[requirement_id]
+        run = ItemRun(requirement, self._subject(implementation), self.judge, expectations, self.settings.effort)
+        result: ItemResult = run.run()
+        return [result.item, *result.cases]
+
+    def _skip_reason(self, identifier: str, implementation: Implementation) -> str | None:
+        if any(fnmatchcase(identifier, pattern) for pattern in self.settings.skips):
+            return "listed in the skips file"
+        return implementation.missing()
+
+    def _subject(self, implementation: Implementation) -> Subject:
+        if implementation.name not in self._subjects:
+            self._subjects[implementation.name] = Subject(implementation)
+        return self._subjects[implementation.name]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """In a worker, an item over its time limit ends the process from a thread of its own, even out of compiled code."""
+        if not self.in_worker:
+            return (yield)
+        faulthandler.dump_traceback_later(self.settings.time_limit, exit=True, file=self._silence)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def _conclude(item: Item, cases: list[Any]) -> None:
+    if item.status == "unexpected":
+        pytest.fail(failure_message(item, cases), pytrace=False)
+    if item.outcome in (Outcome.SKIPPED, Outcome.UNSUPPORTED):
+        pytest.skip(f"{item.outcome}: {item.reason}")
+    if item.outcome.is_failure:
+        pytest.xfail(item.reason)
+
+

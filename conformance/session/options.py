@@ -1,0 +1,94 @@
+"""The options of a run, and what they mean: which implementations, how much effort, which known failures."""
+
+import os
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import registry
+from conformance.adapter import Implementation
+from conformance.checks.items import Effort
+from conformance.errors import UsageError
+from conformance.expectations import Expectations, builtin_expectations, load, load_skips
+from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
+from conformance.specification import conventions, requirements
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("attention-conformance", "conformance of attention implementations")
+    for option in RUN_OPTIONS:
+        given: dict[str, Any] = {"dest": option.name, "default": option.default, "help": option.help}
+        if option.switch:
+            given["action"] = "store_true"
+        elif option.repeated:
+            given |= {"action": "append", "default": [], "metavar": option.metavar}
+        else:
+            given |= {"type": option.type, "metavar": option.metavar, "choices": option.choices or None}
+        group.addoption(option.flag, **given)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run, understood."""
+
+    implementations: tuple[Implementation, ...]
+    effort: Effort
+    tier: str
+    skips: tuple[str, ...]
+    expectations: Expectations
+    records: Path | None
+    reports: Path | None
+    time_limit: float
+    timing: bool
+
+
+def settings_from(config: pytest.Config) -> Settings:
+    """Raises UsageError for options that make no sense."""
+    option = config.option
+    implementations = chosen(option.conformance_implementations, **function_settings(vars(option)))
+    examples = TIERS[option.tier] if option.max_examples is None else option.max_examples
+    if examples < 0:
+        raise UsageError(f"--max-examples {examples} must not be negative.")
+    known = requirements()
+    reports = Path(option.reports) if option.reports else None
+    records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
+    return Settings(
+        implementations=implementations,
+        effort=Effort(option.tier, examples, free=option.tier != "quick", seed=_seed(config)),
+        tier=option.tier if option.max_examples is None else "custom",
+        skips=load_skips(Path(option.skips), {*known, *conventions()}) if option.skips else (),
+        expectations=_expectations(option.expectations, known),
+        records=records,
+        reports=reports,
+        time_limit=option.time_limit or TIME_LIMITS[option.tier],
+        timing=option.timing,
+    )
+
+
+def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, ...]:
+    """The built-in implementations that names and patterns mean, and functions made with what is ``given``; without a name, all
+    that are built in. Raises UsageError for what cannot be found."""
+    if not names:
+        return tuple(registry.builtin().values())
+    found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
+    return tuple({implementation.name: implementation for some in found for implementation in some}.values())
+
+
+def _expectations(path: str | None, known: Collection[str]) -> Expectations:
+    return builtin_expectations(known) if path is None else load(Path(path), known)
+
+
+def _seed(config: pytest.Config) -> int:
+    """The seed; a random one is drawn once, by the process that the user started, and handed to its workers."""
+    if hasattr(config, "workerinput"):
+        return int(config.workerinput["conformance_seed"])
+    text = config.option.seed
+    if text == "random":
+        text = os.environ.setdefault("ATTENTION_CONFORMANCE_SEED", str(secrets.randbelow(2**31)))
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"--seed {text!r} is neither a whole number nor 'random'.")
+    return int(text)

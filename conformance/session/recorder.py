@@ -1,0 +1,195 @@
+"""The controller's side of a run: writes records as results arrive, notes crashes and time-outs, and reports at the end."""
+
+import re
+import shlex
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from conformance import __version__
+from conformance.errors import UsageError
+from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
+from conformance.records import (
+    Convention,
+    Header,
+    Item,
+    RecordWriter,
+    current_environment,
+    decode,
+    implementation_entry,
+    read_records,
+    requirement_entry,
+)
+from conformance.session.items import PROPERTY
+from conformance.session.options import Settings
+from conformance.session.progress import Progress
+from conformance.specification import SPEC_VERSION, requirements
+from conformance.verdict import Outcome
+
+_NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation>.+?)\](@.*)?$")
+
+
+class Recorder:
+    """pytest hooks of the process that the user started: alone, or the controller of pytest-xdist's workers."""
+
+    def __init__(self, settings: Settings, config: pytest.Config) -> None:
+        self.settings = settings
+        self.config = config
+        self.writer = RecordWriter(settings.records) if settings.records else None
+        self.progress = Progress()
+        self.items = 0
+        self.unexpected = 0
+        self._started: dict[str, float] = {}
+        self._failed_otherwise = 0
+
+    # Beginning
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        if self.writer:
+            try:
+                self.writer.write(self._header())
+            except UsageError as error:
+                raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["conformance_seed"] = str(self.settings.effort.seed)
+
+    def _header(self) -> Header:
+        operations = {implementation.operation for implementation in self.settings.implementations}
+        return Header(
+            suite=__version__,
+            specification=SPEC_VERSION,
+            started=datetime.now(UTC),
+            seed=self.settings.effort.seed,
+            tier=self.settings.tier,  # type: ignore[arg-type]
+            command=shlex.join(["pytest", *map(str, self.config.invocation_params.args)]),
+            environment=current_environment(),
+            implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
+            requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
+        )
+
+    def pytest_report_header(self) -> list[str]:
+        effort = self.settings.effort
+        names = ", ".join(i.name for i in self.settings.implementations)
+        stamp = "" if self.settings.tier in ("full", "exhaustive") else " – not a conformance result"
+        return [
+            f"attention-conformance {__version__}, specification {SPEC_VERSION}, tier {self.settings.tier}{stamp}, "
+            f"{effort.examples} examples a requirement, seed {effort.seed}",
+            f"implementations: {names}",
+        ]
+
+    # Results
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.progress.start(len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        self.progress.start(len(ids))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._started[nodeid] = time.monotonic()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """No letters for our items: the progress bar stands for them."""
+        if report.when == "call" and not hasattr(report, "wasxfail"):
+            return {"passed": "passed", "skipped": "skipped"}.get(report.outcome, "failed"), "", ""
+        return None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            lines = [line for name, value in report.user_properties if name == PROPERTY for line in value]
+            for line in lines:
+                self._record(decode(line))
+            self._failed_otherwise += report.failed and not any(isinstance(decode(line), Item) for line in lines)
+            self.progress.advance(report.failed)
+        elif report.failed:
+            self._failed_otherwise += 1
+        elif report.when == "setup" and report.skipped:
+            self.progress.advance(False)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+        """The worker died in this item. That is the item's outcome, and the only one: the rest runs on in a new worker."""
+        match = _NODE.search(crashitem)
+        if match is None:
+            return
+        elapsed = time.monotonic() - self._started.get(crashitem, time.monotonic())
+        timed_out = elapsed >= self.settings.time_limit - 0.5
+        outcome = Outcome.TIMEOUT if timed_out else Outcome.CRASH
+        what = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
+        self.progress.advance(True)
+        if match["id"].startswith("CON"):
+            self._record(
+                Convention(
+                    id=match["id"], implementation=match["implementation"], declared=None, observed=None, agrees=None,
+                    message=f"It {what}.",
+                )  # fmt: skip
+            )
+            report.longrepr = f"{match['id']} on {match['implementation']}: {outcome}\n  The implementation {what}."
+            return
+        status = self.settings.expectations.for_(match["implementation"]).judge_item(match["id"], outcome)
+        reason = status.reason or f"It {what}."
+        item = Item(
+            requirement=match["id"], implementation=match["implementation"], outcome=outcome, seconds=elapsed, reason=reason,
+            status="expected" if status.expected else "unexpected",
+        )  # fmt: skip
+        self._record(item)
+        if status.expected:
+            report.outcome, report.wasxfail = "skipped", reason  # type: ignore[attr-defined]
+        else:
+            sentence = requirements()[match["id"]].sentence
+            report.longrepr = f"{item.requirement} on {item.implementation}: {outcome}\n  {sentence}\n  The implementation {what}."
+
+    def _record(self, record: Any) -> None:
+        if self.writer:
+            self.writer.write(record)
+        if isinstance(record, Item):
+            self.items += 1
+            self.unexpected += record.status == "unexpected"
+
+    # End
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Any:
+        """Concludes before the terminal's summary is made, which reads the records."""
+        self.progress.stop()
+        session.exitstatus = self._conclude(int(exitstatus))
+        result = yield
+        return result
+
+    def _conclude(self, status: int) -> int:
+        """The exit code by the one table; timing, if asked for, and the footer come first."""
+        code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
+        if code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
+            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.items > 0)
+        if self.settings.timing and self.writer and status in (0, 1):
+            self._measure()
+        if self.writer and code is not ExitCode.USAGE_ERROR:
+            self.writer.finish(code)
+        return int(code)
+
+    def _measure(self) -> None:
+        from conformance.timing import measure
+
+        assert self.writer is not None
+        for timing in measure(self.settings.implementations, seed=self.settings.effort.seed):
+            self.writer.write(timing)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.writer is None or self.items == 0:
+            return
+        from conformance.reports import terminal_summary, write_reports
+
+        run = read_records(self.writer.path, partial=True)
+        terminalreporter.write_line("")
+        terminalreporter.write_line(terminal_summary(run))
+        if self.settings.reports:
+            for path in write_reports(run, self.settings.reports):
+                terminalreporter.write_line(f"wrote {path}")
+
+

@@ -1,0 +1,99 @@
+"""Implementations that do harm: each is wrong in one way, which its docstring names, and has to be caught with its own outcome."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tests.fakes import honest
+
+FILE = Path(__file__)
+
+
+def transposed(query, key, value, *, mask=None, causal=False, scale=None):
+    """Returns (batch, length, heads, width)."""
+    return honest(query, key, value, mask=mask, causal=causal, scale=scale).swapaxes(1, 2)
+
+
+def mutating(query, key, value, *, mask=None, causal=False, scale=None):
+    """Scales its query in place."""
+    output = honest(query, key, value, mask=mask, causal=causal, scale=scale)
+    query *= query.dtype.type(0.5)
+    return output
+
+
+def aliasing(query, key, value):
+    """Writes the output over the query and returns it."""
+    query[...] = honest(query, key, value) if query.shape[3] == value.shape[3] else 0
+    return query
+
+
+_TURN = [0]
+
+
+def nondeterministic(query, key, value, *, mask=None, causal=False, scale=None):
+    """Every second answer is a tenth too large."""
+    _TURN[0] += 1
+    output = honest(query, key, value, mask=mask, causal=causal, scale=scale)
+    return output if _TURN[0] % 2 else (output * output.dtype.type(1.1)).astype(output.dtype)
+
+
+_CACHE = {}
+
+
+def from_a_cache(query, key, value):
+    """Answers by shapes and dtype alone: the second call with other values gets the first one's answer."""
+    signature = (query.shape, key.shape, value.shape, query.dtype.name)
+    if signature not in _CACHE:
+        _CACHE[signature] = honest(query, key, value)
+    return _CACHE[signature].copy()
+
+
+def raising(query, key, value):
+    """Raises where the lengths of query and key differ, though it does not say that it lacks that."""
+    if query.shape[2] != key.shape[2]:
+        raise RuntimeError("lengths differ")
+    return honest(query, key, value)
+
+
+def greedy(query, key, value):
+    """Runs out of memory."""
+    raise MemoryError("no room for the scores")
+
+
+def double(query, key, value):
+    """Returns float64 whatever comes in."""
+    return honest(query, key, value).astype(np.float64)
+
+
+def maskless(query, key, value, *, mask=None):
+    """Takes a mask and ignores it."""
+    return honest(query, key, value)
+
+
+def scaling_by_width(query, key, value):
+    """Divides the scores by d, not by its square root."""
+    return honest(query, key, value, scale=1.0 / query.shape[-1])
+
+
+def nan_for_large_scores(query, key, value):
+    """Takes the exponential without subtracting the maximum."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = np.exp(query @ key.repeat(query.shape[1] // key.shape[1], 1).swapaxes(-1, -2) / np.sqrt(query.shape[-1]))
+        output = weights / weights.sum(-1, keepdims=True) @ value.repeat(query.shape[1] // key.shape[1], 1)
+    return output.astype(query.dtype)
+
+
+def dying(query, key, value, *, scale=None):
+    """Ends the process when it is given a scale."""
+    if scale is not None:
+        os._exit(11)
+    return honest(query, key, value)
+
+
+def hanging(query, key, value, *, scale=None):
+    """Never returns when it is given a scale."""
+    while scale is not None:
+        time.sleep(0.05)
+    return honest(query, key, value)

@@ -1,0 +1,102 @@
+"""The suite on fakes: each way of being wrong is caught, with the outcome that names it."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance import registry
+from conformance.checks.items import Effort, ItemResult, ItemRun
+from conformance.expectations import no_expectations
+from conformance.harness import Subject
+from conformance.judging import Judge
+from conformance.records import Run, read_records
+from conformance.specification import requirements
+from conformance.verdict import Outcome
+from tests import fakes, hostile
+from tests.support.commands import run_command
+
+EFFORT = Effort("custom", examples=2, free=False, seed=1)
+
+
+def judged(function: Callable[..., object], requirement: str, effort: Effort = EFFORT) -> ItemResult:
+    """The result of a requirement on a function of a fakes module."""
+    implementation = registry.resolve(f"{Path(function.__code__.co_filename)}:{function.__name__}")
+    expectations = no_expectations().for_(implementation.name)
+    return ItemRun(requirements()[requirement], Subject(implementation), Judge(), expectations, effort).run()
+
+
+@pytest.mark.parametrize(
+    ("function", "requirement", "outcome"),
+    [
+        (fakes.zeros, "ATT-OUT-004", Outcome.WRONG_VALUE),
+        (hostile.transposed, "ATT-OUT-001", Outcome.WRONG_SHAPE),
+        (hostile.mutating, "ATT-OUT-028", Outcome.MUTATED_INPUT),
+        (hostile.aliasing, "ATT-OUT-029", Outcome.MUTATED_INPUT),
+        (hostile.nondeterministic, "ATT-OUT-026", Outcome.NONDETERMINISTIC),
+        (hostile.from_a_cache, "ATT-OUT-027", Outcome.WRONG_VALUE),
+        (hostile.raising, "ATT-OUT-037", Outcome.ERROR),
+        (hostile.greedy, "ATT-OUT-001", Outcome.OUT_OF_MEMORY),
+        (hostile.double, "ATT-OUT-002", Outcome.WRONG_DTYPE),
+        (hostile.maskless, "ATT-MASK-003", Outcome.WRONG_VALUE),
+        (hostile.scaling_by_width, "ATT-SCALE-001", Outcome.WRONG_VALUE),
+        (hostile.nan_for_large_scores, "ATT-SCALE-010", Outcome.NONFINITE),
+    ],
+)
+def test_is_caught_with_its_outcome(function: Callable[..., object], requirement: str, outcome: Outcome) -> None:
+    result = judged(function, requirement)
+    assert (result.item.outcome, result.item.status) == (outcome, "unexpected")
+    assert result.unexpected, "a failing item shows at least one case"
+
+
+def test_a_stale_answer_is_said_to_be_one() -> None:
+    result = judged(hostile.from_a_cache, "ATT-OUT-027")
+    assert any("the call before" in case.message for case in result.unexpected)
+
+
+def test_an_honest_function_passes_what_its_signature_offers() -> None:
+    for requirement in ("ATT-OUT-004", "ATT-OUT-027", "ATT-OUT-028", "ATT-MASK-003", "ATT-SCALE-005"):
+        result = judged(fakes.honest, requirement)
+        assert (result.item.outcome, result.item.status) == (Outcome.PASS, "expected"), result.unexpected
+        assert all(entry.max <= 1 for entry in result.item.accuracy)
+
+
+def test_what_the_signature_does_not_offer_is_unsupported_and_no_pass() -> None:
+    result = judged(fakes.honest, "ATT-MASK-007")  # a bias
+    assert result.item.outcome is Outcome.UNSUPPORTED
+    assert "bias" in result.item.reason
+    assert result.item.counts.unsupported > 0
+
+
+def test_a_random_failure_is_shrunk_to_something_smaller_than_what_was_drawn() -> None:
+    result = judged(fakes.unscaled, "ATT-SCALE-001", Effort("custom", examples=20, free=False, seed=3))
+    drawn = [case for case in result.unexpected if case.stratum == "random"]
+    assert math.prod(_sizes(drawn[0].text)) <= min(math.prod(_sizes(case.text)) for case in drawn)
+    assert "repro" in drawn[0].repro
+
+
+def _sizes(text: str) -> list[int]:
+    words = dict(word.split("=", 1) for word in text.split()[1:])
+    return [int(number) for name in ("batch", "heads", "length", "width") for number in words[name].split("/")]
+
+
+def _run(tmp_path: Path, function: str, *options: str) -> Run:
+    records = tmp_path / "records.jsonl"
+    run_command(
+        "run", "--implementation", f"{hostile.FILE}:{function}", "--tier", "quick", "--no-timing", "--records", str(records),
+        "--reports", str(tmp_path), "-k", "ATT-SCALE-005 or ATT-SCALE-001", *options,
+    )  # fmt: skip
+    return read_records(records)
+
+
+def test_one_that_dies_costs_its_own_item(tmp_path: Path) -> None:
+    outcomes = {item.requirement: item.outcome for item in _run(tmp_path, "dying", "-n", "1").items}
+    assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.CRASH}
+
+
+def test_one_that_hangs_costs_its_own_item(tmp_path: Path) -> None:
+    run = _run(tmp_path, "hanging", "-n", "1", "--time-limit", "3")
+    outcomes = {item.requirement: item.outcome for item in run.items}
+    assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.TIMEOUT}
+    assert run.exit_code == 1
