@@ -59,6 +59,7 @@ FUNCTION_OPTIONS = (
     RunOption(flag="--profile", dest="conformance_profile", help="the numerics profile by which a plain function is judged"),
 )
 
+
 def function_settings(values: Mapping[str, Any]) -> dict[str, str | None]:
     """What FUNCTION_OPTIONS say, of option values by name, as ``registry.resolve`` takes it."""
     return {option.flag.removeprefix("--"): values[option.name] for option in FUNCTION_OPTIONS}

@@ -333,6 +333,14 @@ def test_reasons_links_and_comments_are_kept(tmp_path: Path) -> None:
     assert text == expected.replace(gone, "")
 
 
+def test_all_stays_all_beside_a_case_that_has_its_own_entry(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    before = entry() + "\n" + entry(f'cases = ["{A}"]', outcome="ERROR")
+    assert updated(a_run(tmp_path, *failing(designed(1, ERROR), designed(2, WRONG))), tmp_path / "files", before) == before
+    after = updated(a_run(tmp_path, *failing(designed(1, PASS), designed(2, WRONG))), tmp_path / "files")
+    assert "ERROR" not in after and f'cases = ["{B}"]' in after
+
+
 def test_what_did_not_run_stays(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     assert updated(a_run(tmp_path), tmp_path / "files", KEPT) == KEPT

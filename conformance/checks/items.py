@@ -1,6 +1,7 @@
 """Runs an item, that is, one requirement on one implementation: its golden, designed and random cases, in this order."""
 
 import math
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from conformance.verdict import Outcome
 
 UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is left out and the first is shrunk
 SHRINK_ATTEMPTS = 200
+RANDOM_FAILURES_RECORDED = 8  # per item; more are counted only
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,15 @@ class ItemRun:
         status = self.expectations.judge(self.requirement.id, stratum, problem.digest, problem.dtype, outcome)
         if outcome.is_failure:
             self.tally.counts["failed"] += 1
-        if stratum != "random" or outcome.is_failure:
+        unexpected = stratum == "random" and outcome.is_failure and not status.expected
+        if stratum != "random" or (outcome.is_failure and self._worth_recording(unexpected)):
             self.tally.cases.append(self._record(stratum, problem, judgement, status.expected, status.reason))
-        return stratum == "random" and outcome.is_failure and not status.expected
+        return unexpected
+
+    def _worth_recording(self, unexpected: bool) -> bool:
+        """Whether a random failure goes into the records: all that are unexpected, the first few that are known."""
+        self.tally.counts["random failures"] += 1
+        return unexpected or self.tally.counts["random failures"] <= RANDOM_FAILURES_RECORDED
 
     def _record(self, stratum: Stratum, problem: Problem, judgement: Judgement, expected: bool, reason: str) -> Case:
         verdict = judgement.verdict
@@ -228,4 +236,4 @@ def repro_command(problem: Problem, subject: Subject, requirement: Requirement) 
     implementation = subject.implementation
     check = "" if requirement.check == "values" else f" --check {requirement.check}"
     options = "".join(f" {option}" for option in implementation.options)
-    return f"attention-conformance repro '{problem.text}' --implementation {implementation.name}{options}{check}"
+    return f"attention-conformance repro '{problem.text}' --implementation {shlex.quote(implementation.name)}{options}{check}"

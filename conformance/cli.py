@@ -1,0 +1,244 @@
+"""The command line: ``attention-conformance …``. Each command hands over to a function elsewhere, imported when it is needed."""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance import __version__
+from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode
+from conformance.run_options import DEFAULT_SEED, FUNCTION_OPTIONS, IMPLEMENTATION, RUN_OPTIONS, RunOption, function_settings
+
+if TYPE_CHECKING:
+    from conformance.adapter import Implementation
+
+INTERRUPTED = 130  # what shells give a process that Ctrl-C ends
+
+
+class Commands(click.Group):
+    """Ends with the exit code that a command returns; a mistake becomes one sentence and exit code 2."""
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a terminal that lacks √ is no reason to stop
+        try:
+            code = super().main(*arguments, **{**settings, "standalone_mode": False})
+        except UsageError as error:
+            code = _complain(str(error))
+        except click.ClickException as error:
+            code = _complain(error.format_message())
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Interrupted.", err=True)
+            code = INTERRUPTED
+        sys.exit(int(code or 0))
+
+
+def _complain(sentence: str) -> ExitCode:
+    click.echo(sentence, err=True)
+    return ExitCode.USAGE_ERROR
+
+
+def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """click's options for some of the table; ``defaults`` by name take the place of the table's."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(list(options)):
+            flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if option.switch else option.flag
+            default = defaults.get(option.name, option.default)
+            kind = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
+            command = click.option(
+                flag, option.name, type=kind, default=default, multiple=option.repeated, metavar=option.metavar, help=option.help,
+                show_default=default not in (None, ()),
+            )(command)  # fmt: skip
+        return command
+
+    return decorate
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="attention-conformance")
+def main() -> None:
+    """Judges implementations of Transformer attention.
+
+    Exit codes: 0 as expected, 1 something is not, 2 the request makes no sense, 3 the run proves nothing.
+    """
+
+
+@main.command()
+@_options(RUN_OPTIONS, reports="reports", timing=True)
+@click.option("-k", "keyword", default="", metavar="EXPR", help="only items whose name matches, such as 'ATT-MASK and not numpy'")
+@click.option("-n", "workers", default="auto", metavar="N", show_default=True, help="worker processes; auto: one a core, 0: none")
+@click.argument("more", nargs=-1, metavar="[-- PYTEST ARGUMENTS]")
+def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> ExitCode:
+    """Judge implementations, print the tables, write the reports."""
+    from conformance.launch import launch
+
+    words = [word for option in RUN_OPTIONS for word in option.words(values[option.name])]
+    return launch(words, keyword=keyword, workers=workers, more=more)
+
+
+@main.command("list")
+def list_command() -> None:
+    """Show the implementations on board, the areas of requirements, the conventions."""
+    from conformance import registry
+    from conformance.describe import list_all
+
+    click.echo(list_all(registry.builtin().values()))
+
+
+@main.command()
+@click.argument("implementation")
+@_options(FUNCTION_OPTIONS)
+def describe(implementation: str, **values: Any) -> None:
+    """Show what an implementation declares, and what it is seen to do on conventions."""
+    from conformance.describe import describe
+
+    click.echo(describe(_implementation(implementation, values)))
+
+
+@main.command()
+@click.argument("identifier", metavar="ID")
+def explain(identifier: str) -> None:
+    """Show a requirement, such as ATT-MASK-003, or a convention, such as CON-EMPTY-ROW."""
+    from conformance.describe import explain
+
+    click.echo(explain(identifier))
+
+
+@main.command()
+@click.argument("text", metavar="PROBLEM")
+@click.option("--implementation", required=True, metavar="NAME", help=IMPLEMENTATION.help.partition(";")[0])
+@_options(FUNCTION_OPTIONS)
+@click.option("--check", default="values", show_default=True, help="how it is judged, as `explain` names it for a requirement")
+def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode:
+    """Judge one problem, given as its text, on one implementation, and show the worst row of the output."""
+    from conformance.repro import reproduce
+
+    reproduction = reproduce(text, _implementation(implementation, values), check)
+    click.echo(reproduction.report)
+    return ExitCode.UNEXPECTED if reproduction.judgement.verdict.outcome.is_failure else ExitCode.AS_EXPECTED
+
+
+@main.command()
+@click.argument("implementation")
+@_options(FUNCTION_OPTIONS)
+def smoke(implementation: str, **values: Any) -> ExitCode:
+    """Check the adapter itself, in a moment: types, shapes, layout, and what it declares."""
+    from conformance.smoke import FAIL, smoke
+
+    states = []
+    for finding in smoke(_implementation(implementation, values)):
+        click.echo(str(finding))
+        states.append(finding.state)
+    sound = FAIL not in states
+    click.echo("The adapter is sound; `run` judges what it computes." if sound else "The adapter is not sound yet.")
+    return ExitCode.AS_EXPECTED if sound else ExitCode.UNEXPECTED
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), default="numpy", show_default=True)
+def new(file: Path, framework: str) -> None:
+    """Write a commented starting point for an implementation of your own, which runs as it is."""
+    from conformance.starter import command, write_starter
+
+    write_starter(file, framework)
+    click.echo(f"Wrote {file}. Next: {command('smoke', f'{file}:attention')}")
+
+
+@main.command()
+@click.argument("records", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write the reports to this folder too")
+@click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
+def report(records: Path, out: Path | None, partial: bool) -> None:
+    """Print the tables of a run again, from its records."""
+    from conformance.records import read_records
+    from conformance.reports import terminal_summary, write_reports
+
+    made = read_records(records, partial)
+    click.echo(terminal_summary(made))
+    _wrote(write_reports(made, out) if out else [])
+
+
+@main.command()
+@_options([IMPLEMENTATION])
+@click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
+@click.option("--profiled", is_flag=True, help="show where the suite itself spends its time, in place of the tables")
+def bench(conformance_implementations: tuple[str, ...], seed: int, profiled: bool) -> None:
+    """Measure what the suite costs per problem, and the speed of implementations."""
+    from rich.console import Console
+
+    from conformance.session.options import chosen
+    from conformance.timing.bench import run_bench
+
+    run_bench(Console(), implementations=chosen(conformance_implementations), seed=seed, profiled=profiled)
+
+
+@main.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def soak(options: tuple[str, ...]) -> None:
+    """Judge many random problems on implementations that are right: budgets must hold, and not be slack."""
+    from conformance.soak.__main__ import main as soak_command
+
+    soak_command.main(list(options), prog_name="attention-conformance soak")
+
+
+@main.group()
+def expectations() -> None:
+    """Known failures."""
+
+
+@expectations.command()
+@click.argument("records", type=click.Path(path_type=Path))
+@click.option("--to", "folder", type=click.Path(path_type=Path), default="expectations", show_default=True, metavar="FOLDER")
+def update(records: Path, folder: Path) -> None:
+    """Write what a run found into one TOML file per implementation; the reasons are yours to give."""
+    from conformance.expectations import update
+    from conformance.records import read_records
+
+    _wrote(update(read_records(records), folder))
+
+
+@main.group()
+def golden() -> None:
+    """Golden cases: for maintainers."""
+
+
+@golden.command()
+@click.argument("problem")
+@click.option("--requirement", required=True, metavar="ID")
+@click.option("--note", required=True, help="what is special about the case")
+@click.option("--source", required=True, help="where it comes from")
+@click.option("--file", default="", help="the golden file it goes to (default: that of the requirement's area)")
+@click.option("--steps", is_flag=True, help="store the intermediate results too")
+def add(problem: str, requirement: str, note: str, source: str, file: str, steps: bool) -> None:
+    """Make the case of PROBLEM, a problem's text, and give it the next id."""
+    from conformance.golden_tool import add
+
+    click.echo(add(requirement, note, source, problem, file=file, steps=steps))
+
+
+@golden.command()
+def check() -> ExitCode:
+    """Make every case again and compare it with the files, byte for byte."""
+    from conformance.golden_tool import check
+
+    differences = check()
+    click.echo("\n".join(differences) or "Every byte is as the definitions make it.")
+    return ExitCode.UNEXPECTED if differences else ExitCode.AS_EXPECTED
+
+
+def _implementation(name: str, values: dict[str, Any]) -> "Implementation":
+    """What ``name`` and FUNCTION_OPTIONS give."""
+    from conformance.registry import resolve
+
+    return resolve(name, **function_settings(values))
+
+
+def _wrote(paths: Iterable[Path]) -> None:
+    for path in paths:
+        click.echo(f"wrote {path}")

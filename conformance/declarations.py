@@ -1,0 +1,80 @@
+"""What can be declared, and which words of a declaration mean nothing."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from conformance.adapter import IMPLIED_FEATURES, PARAMETER_FEATURES, Implementation, Support, parameters
+from conformance.dtypes import DTYPES
+from conformance.oracle.profiles import PROFILES
+from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
+from conformance.registry import AXES
+from conformance.specification import conventions
+from conformance.user_function import ALWAYS_PASSED, POSITIONAL, SOMETIMES_PASSED
+
+COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")
+WAYS = ("native", "mask", "bias", "repeat")
+
+
+def known_features(operation: str) -> tuple[str, ...]:
+    """Every feature that an implementation of ``operation`` may offer."""
+    return tuple(sorted({*PARAMETER_FEATURES[operation].values(), *IMPLIED_FEATURES[operation]}))
+
+
+def unknown_words(support: Support) -> list[str]:
+    """A sentence for each word of ``support`` that the suite does not know, with those that it knows."""
+    if support.operation not in PROBLEM_TYPES:
+        return [_sentence("operation", [support.operation], PROBLEM_TYPES)]
+    alone = [
+        f"Support.{name} is the text {getattr(support, name)!r}: write ({getattr(support, name)!r},), with the comma."
+        for name in COLLECTIONS
+        if isinstance(getattr(support, name), str)
+    ]
+    return alone or [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
+
+
+def foreign_parameters(implementation: Implementation) -> list[tuple[str, tuple[str, ...]]]:
+    """Parameters by name that the suite never passes, so that they keep their defaults, each with those that it passes."""
+    operation = implementation.operation
+    known = (*ALWAYS_PASSED.get(operation, ()), *PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+    by_name = parameters(implementation.function)[len(POSITIONAL[operation]) :]
+    return [(name, known) for name in by_name if name not in known]
+
+
+def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:
+    """Field, its unknown words, the known ones."""
+    features = known_features(support.operation)
+    yield "features", _strangers(support.features or (), features), features
+    yield "lacks", _strangers(support.lacks, features), features
+    yield "exclusive", _strangers(support.exclusive, features), features
+    yield "routes", _strangers(support.routes, features), features
+    yield "routes", _strangers((way for ways in support.routes.values() for way in ways), WAYS), WAYS
+    yield "dtypes", _strangers(support.dtypes, DTYPES), DTYPES
+    yield "layouts", _strangers(support.layouts, LAYOUTS), LAYOUTS
+    yield "mask_forms", _strangers(support.mask_forms, MASK_FORMS), MASK_FORMS
+    yield "axes", _strangers([support.axes], AXES), AXES
+    yield from _unknown_profiles(support)
+    yield from _unknown_conventions(support)
+
+
+def _unknown_profiles(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:
+    if isinstance(support.profile, Mapping):
+        yield "profile", _strangers(support.profile, DTYPES), DTYPES
+        yield "profile", _strangers(support.profile.values(), PROFILES), PROFILES
+    elif support.profile is not None:
+        yield "profile", _strangers([support.profile], PROFILES), PROFILES
+
+
+def _unknown_conventions(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:
+    questions = conventions()
+    yield "conventions", _strangers(support.conventions, questions), questions
+    for identifier, answer in support.conventions.items():
+        answers = questions[identifier].answers if identifier in questions else (answer,)
+        yield f"conventions[{identifier!r}]", _strangers([answer], answers), answers
+
+
+def _strangers(words: Iterable[str], known: Iterable[str]) -> list[str]:
+    known = set(known)
+    return sorted({str(word) for word in words} - known)
+
+
+def _sentence(field: str, unknown: list[str], known: Iterable[str]) -> str:
+    return f"Support.{field} names {', '.join(map(repr, unknown))}, which the suite does not know: it knows {', '.join(known)}."

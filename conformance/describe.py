@@ -1,0 +1,140 @@
+"""What there is, in words: implementations, what each declares, requirements and conventions."""
+
+import difflib
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tabulate import tabulate
+
+from conformance.adapter import Implementation
+from conformance.cases.golden import load_cases
+from conformance.declarations import known_features
+from conformance.errors import UsageError
+from conformance.harness import Subject
+from conformance.oracle.profiles import UNDECLARED
+from conformance.routes import DEFAULT_ROUTES
+from conformance.specification import conventions, requirements
+from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
+
+WIDTH = 116
+
+
+def list_all(implementations: Iterable[Implementation]) -> str:
+    """The implementations, and whether each can run here; areas of requirements; conventions."""
+    rows = [(i.name, i.operation, i.framework.name, i.missing() or "yes") for i in implementations]
+    sizes = Counter(requirement.area for requirement in requirements().values())
+    areas = [(f"ATT-{area}", title, sizes[area]) for area, title in AREAS.items()]
+    questions = [(c.id, c.operation, c.question) for c in conventions().values()]
+    return "\n\n".join(
+        [
+            tabulate(rows, ("implementation", "operation", "framework", "runs here")),
+            tabulate(areas, ("requirements", "area", "number")),
+            tabulate(questions, ("convention", "operation", "question")),
+        ]
+    )
+
+
+def describe(implementation: Implementation) -> str:
+    """What the implementation declares, and how it is asked for what it does not offer; conventions as observed too."""
+    missing = implementation.missing()
+    support = implementation.support
+    framework = implementation.framework
+    lines = [
+        ("name", implementation.name),
+        ("source", implementation.source),
+        ("operation", support.operation),
+        ("framework", framework.name if missing else f"{framework.name} {framework.version()}"),
+        ("device", support.device),
+        ("runs here", missing or "yes"),
+        ("dtypes", ", ".join(_dtype(name, support.profile_for(name)) for name in support.dtypes)),
+    ]
+    if support.operation == "attention":
+        lines += [("layouts", ", ".join(support.layouts)), ("axes", support.axes)]
+    lines += [("features", ", ".join(sorted(implementation.features)) or "none"), *_not_native(implementation)]
+    if "mask" in implementation.features or "bias" in implementation.features:
+        lines.append(("mask forms", ", ".join(support.mask_forms)))
+    if support.exclusive:
+        lines.append(("exclusive", f"{', '.join(sorted(support.exclusive))}: one at a time"))
+    lines += [("binds", "the function returns the computation")] if support.binds else []
+    lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
+    text = "\n".join(_entry(name, value) for name, value in lines if value)
+    return f"{text}\n\n{_conventions(implementation, observe=missing is None)}"
+
+
+def explain(identifier: str) -> str:
+    """The requirement or convention called ``identifier``; raises UsageError, with what is alike, where there is none."""
+    name = identifier.upper()
+    if name in requirements():
+        return _requirement(requirements()[name])
+    if name in conventions():
+        return _convention(conventions()[name])
+    alike = difflib.get_close_matches(name, [*requirements(), *conventions()], n=3)
+    hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."
+    raise UsageError(f"There is no requirement or convention {identifier!r}: {hint}")
+
+
+def _dtype(name: str, profile: str | None) -> str:
+    return f"{name} ({profile or f'no profile declared: judged as {UNDECLARED}'})"
+
+
+def _not_native(implementation: Implementation) -> Iterator[tuple[str, str]]:
+    """Features that the suite composes, each with the way, and those that cannot be asked for."""
+    offered = implementation.features
+    composed: list[str] = []
+    lacking: list[str] = []
+    for feature in known_features(implementation.operation):
+        ways = implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ()))
+        possible = [way for way in ways if way == "repeat" or way in offered]
+        if feature in offered:
+            continue
+        (composed if possible else lacking).append(f"{feature} (by {possible[0]})" if possible else feature)
+    yield "composed", ", ".join(composed)
+    yield "lacks", ", ".join(lacking)
+
+
+def _conventions(implementation: Implementation, observe: bool) -> str:
+    subject = Subject(implementation)
+    rows = []
+    for question in conventions().values():
+        declared = implementation.support.conventions.get(question.id)
+        if question.operation == implementation.operation or declared:
+            observed = subject.observe(question.id) if observe else "cannot run here"
+            differ = observe and declared is not None and observed not in (declared, "unsupported")
+            rows.append((question.id, declared or "–", observed, "they differ" if differ else ""))
+    return tabulate(rows, ("convention", "declared", "observed", "")).rstrip()
+
+
+def _requirement(requirement: Requirement) -> str:
+    designed = list(requirement.designed())
+    golden = [case for case in load_cases() if case.requirement == requirement.id]
+    lines = [
+        ("area", AREAS[requirement.area]),
+        ("operation", requirement.operation),
+        ("why", requirement.rationale),
+        ("source", requirement.source),
+        ("check", f"{requirement.check}: {CHECKS[requirement.check]}"),
+        ("random", "drawn by Hypothesis" if requirement.random else "none"),
+        ("golden", ", ".join(case.id for case in golden) or "none"),
+        ("designed", f"{len(designed)} problem{'' if len(designed) == 1 else 's'}"),
+    ]
+    heading, texts = _heading(requirement.id, requirement.sentence), [f"  {problem.text}" for problem in designed]
+    return "\n".join([*heading, *(_entry(*line) for line in lines), *texts])
+
+
+def _convention(convention: Convention) -> str:
+    width = max(map(len, convention.answers))
+    answers = [
+        textwrap.fill(f"  {answer:<{width}}  {meaning}", WIDTH, subsequent_indent=" " * (width + 4))
+        for answer, meaning in convention.answers.items()
+    ]
+    lines = [("operation", convention.operation), ("source", convention.source)]
+    return "\n".join([*_heading(convention.id, convention.question), *(_entry(*line) for line in lines), "answers", *answers])
+
+
+def _heading(identifier: str, sentence: str) -> list[str]:
+    return [identifier, textwrap.fill(sentence, WIDTH), ""]
+
+
+def _entry(name: str, value: str) -> str:
+    return textwrap.fill(f"{name:<11}{value}", WIDTH, subsequent_indent=" " * 11, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,106 @@
+"""A run of the checks outside of anybody's test suite: pytest with our plugin, and with nothing of the user's own set-up."""
+
+import os
+import sys
+from collections.abc import Generator, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.exit_codes import FROM_PYTEST, ExitCode
+from conformance.plugin import CHECKS, SWITCH
+
+# Settings of the user's own tests, which a run of ours must not obey.
+FOREIGN_SETTINGS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
+# What is to be said where pytest ends otherwise than with results.
+ENDINGS: dict[int, str] = {
+    pytest.ExitCode.INTERRUPTED: "Interrupted: what was recorded until then is kept, and is no complete run.",
+    pytest.ExitCode.NO_TESTS_COLLECTED: "Nothing was run: no requirement or convention on an implementation fits -k.",
+}
+
+
+def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", more: Sequence[str] = ()) -> ExitCode:
+    """Runs the checks with ``options`` (RUN_OPTIONS as words) and ``more`` words for pytest; ``keyword`` selects as -k does.
+
+    ``workers`` is a number of processes, "auto" for one per core, or "0" for none. Raises UsageError for what makes no sense.
+    """
+    if not (workers.isdigit() or workers in ("auto", "logical")):
+        raise UsageError(f"-n {workers} is neither a number of processes nor auto.")
+    for name in FOREIGN_SETTINGS:
+        os.environ.pop(name, None)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
+    os.environ[SWITCH] = "1"  # for the worker processes too
+    session = _Session()
+    code = pytest.main(
+        [*_plugins(workers, more), "--pyargs", CHECKS, *_surroundings(), *_appearance(), *_selected(keyword), *options, *more],
+        plugins=[session],
+    )
+    if session.ending in ENDINGS:
+        print(ENDINGS[session.ending], file=sys.stderr)
+    return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
+
+
+def _plugins(workers: str, more: Sequence[str]) -> list[str]:
+    """Ours and pytest-xdist, by name, since none is loaded by itself."""
+    ours = ["-p", "conformance.plugin"]
+    unwanted = "no:xdist" in more or "-pno:xdist" in more
+    if unwanted or find_spec("xdist") is None:
+        return ours
+    return [*ours, "-p", "xdist", "-n", workers, *([] if workers == "0" else ["--dist", "load"])]
+
+
+def _surroundings() -> list[str]:
+    """No configuration file, no conftest.py, no cache folder."""
+    return ["-c", os.devnull, "--rootdir", os.getcwd(), "--noconftest", "-p", "no:cacheprovider"]
+
+
+def _appearance() -> list[str]:
+    """Failures as their messages alone; the recorder's header, progress and tables take the place of pytest's."""
+    return ["-q", "--tb=short", "-rN", "--disable-warnings", "--assert=plain"]
+
+
+def _selected(keyword: str) -> list[str]:
+    return ["-k", keyword] if keyword else []
+
+
+class _Session:
+    """A pytest plugin that turns pytest's usage errors into ours, and learns how the session ended."""
+
+    def __init__(self) -> None:
+        self.ending: int | None = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            raise UsageError(_sentence(error)) from None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_main(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            raise UsageError(_sentence(error)) from None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """What the run is; pytest itself would say it only among much else."""
+        recorder: Any = session.config.pluginmanager.get_plugin("conformance-recorder")
+        print(*recorder.pytest_report_header(), sep="\n")
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """How pytest itself sees the end. What it returns is then the recorder's exit code."""
+        self.ending = int(exitstatus)
+
+
+def _sentence(error: pytest.UsageError) -> str:
+    """pytest's message without the usage that its option parser prints before, and the files that it names after."""
+    text = str(error)
+    if "error: " not in text:
+        return text
+    message = text.split("error: ", 1)[1].splitlines()[0].strip()
+    return f"pytest does not understand the arguments after --: {message}."

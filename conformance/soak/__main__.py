@@ -1,0 +1,34 @@
+"""``python -m conformance.soak``: exit code 0 where every r is within 1, 1 where one is not, 3 where none was judged."""
+
+import sys
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode, exit_code
+from conformance.soak import HONEST, render, soak
+
+
+@click.command()
+@click.option("--problems", type=click.IntRange(1), default=100_000, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=20170612, show_default=True)
+@click.option("--processes", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--implementation", "names", multiple=True, metavar="NAME", help="may be repeated (default: honest built-in ones)")
+def main(problems: int, seed: int, processes: int, names: tuple[str, ...]) -> None:
+    """Judges many random problems on implementations that are right, to see that budgets hold and are not slack."""
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("problems", total=problems)
+        try:
+            soaked = soak(problems, seed, processes, names or HONEST, lambda done: bar.advance(task, done))
+        except UsageError as error:
+            bar.stop()
+            click.echo(str(error), err=True)
+            sys.exit(ExitCode.USAGE_ERROR)
+    click.echo(render(soaked))
+    sys.exit(exit_code(unexpected=len(soaked.beyond), enough_cases=bool(soaked.extremes)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Floating-point operations that a problem needs, a multiplication and an addition counted as two."""
+
+import numpy as np
+
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.visibility import visible_pairs
+
+
+def flops(inputs: Inputs) -> int:
+    """Those of the matrix products alone: 2·(d + dv) for each visible pair of query and key in each query head and batch row, and
+    for multi-head attention those of the projections. 0 where there is no product."""
+    if isinstance(inputs, AttentionInputs):
+        return 2 * (inputs.query.shape[-1] + inputs.value.shape[-1]) * int(visible_pairs(inputs).sum())
+    if isinstance(inputs, MultiHeadInputs):
+        return _of_projections(inputs) + flops(_after_projections(inputs))
+    return 0
+
+
+def _of_projections(inputs: MultiHeadInputs) -> int:
+    batch, query_length, _ = inputs.query.shape
+    weights, key_length = inputs.weights, inputs.key.shape[1]
+    by_query = weights.query.size + (0 if weights.output is None else weights.output.size)
+    return 2 * batch * (query_length * by_query + key_length * (weights.key.size + weights.value.size))
+
+
+def _after_projections(inputs: MultiHeadInputs) -> AttentionInputs:
+    """Attention of the shapes that the projections give, its numbers left out."""
+    batch, query_length, key_length = *inputs.query.shape[:2], inputs.key.shape[1]
+    heads, weights = inputs.num_heads, inputs.weights
+
+    def split(length: int, inner_width: int) -> np.ndarray:
+        return np.broadcast_to(np.float32(0), (batch, heads, length, inner_width // heads))
+
+    return AttentionInputs(
+        query=split(query_length, weights.query.shape[1]),
+        key=split(key_length, weights.key.shape[1]),
+        value=split(key_length, weights.value.shape[1]),
+        mask=inputs.mask,
+        causal=inputs.causal,
+        key_lengths=inputs.key_lengths,
+    )

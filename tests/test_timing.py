@@ -1,0 +1,229 @@
+"""Timing: what is counted, who gets a time, and what the suite says of its own cost. No test looks at how long anything takes."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from conformance import registry
+from conformance.adapter import Implementation, Support
+from conformance.problem import parse
+from conformance.records import decode, encode
+from conformance.timing import BASELINES, TIMED, measure
+from conformance.timing.bench import cost_table, speed_table
+from conformance.timing.cost import harness_cost, profile
+from conformance.timing.flops import flops
+from conformance.values import materialise
+from conformance.verdict import Outcome
+
+BASELINE = BASELINES["attention"]
+TINY = parse("attention batch=2 heads=4/2 length=9 width=8 dtype=float32 values=spread.1#0 causal=top-left")
+
+
+@pytest.fixture(autouse=True)
+def tiny_shape(monkeypatch):
+    monkeypatch.setitem(TIMED, "attention", {"tiny": TINY})
+
+
+def named(name, function, **support):
+    return Implementation(name, function, Support(**support), registry.builtin()[BASELINE].framework)
+
+
+def right(query, key, value, *, causal=False):
+    return registry.builtin()[BASELINE].function(query, key, value, causal=causal)
+
+
+def timings_of(*implementations):
+    return {timing.implementation: timing for timing in measure(implementations, seed=5)}
+
+
+# Floating-point operations
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "attention batch=2 heads=3 length=5/7 width=4/6 dtype=float32 values=gaussian.1#1",
+        "attention batch=2 heads=4/2 length=5/7 width=4 dtype=float32 values=gaussian.1#1 causal=top-left",
+        "attention batch=2 heads=2 length=5/7 width=4 dtype=float32 values=gaussian.1#1 causal=bottom-right lengths=3,7",
+        "attention batch=2 heads=2 length=7/5 width=3 dtype=float64 values=gaussian.1#1 mask=random.1:b1qk#4 causal=bottom-right",
+        "attention batch=1 heads=2 length=6 width=3 dtype=float32 values=flat.1#1 mask=right-padding.1:1hqk#2 bias=holes.1:qk#3",
+    ],
+)
+def test_flops_are_those_of_pairs_counted_one_by_one(text):
+    problem = parse(text)
+    inputs = materialise(problem)
+    masks = [np.broadcast_to(True if inputs.mask is None else inputs.mask, _pairs(problem)).copy()]
+    if inputs.bias is not None:
+        masks.append(np.broadcast_to(inputs.bias > -np.inf, _pairs(problem)))
+    shift = problem.key_length - problem.query_length if problem.causal == "bottom-right" else 0
+    lengths = problem.key_lengths or (problem.key_length,) * problem.batch
+    counted = 0
+    for b, h, i, j in itertools.product(*map(range, _pairs(problem))):
+        early_enough = problem.causal == "none" or j <= i + shift
+        counted += early_enough and j < lengths[b] and all(mask[b, h, i, j] for mask in masks)
+    assert counted > 0
+    assert flops(inputs) == counted * 2 * (problem.width + problem.value_width)
+
+
+def _pairs(problem):
+    return problem.batch, problem.heads, problem.query_length, problem.key_length
+
+
+def test_flops_of_square_causal_attention():
+    inputs = materialise(parse("attention batch=3 heads=2 length=10 width=4 dtype=float32 values=gaussian.1#1 causal=top-left"))
+    assert flops(inputs) == 3 * 2 * (10 * 11 // 2) * 4 * 4
+
+
+def test_flops_of_multi_head_attention_add_those_of_the_projections():
+    text = "multi_head_attention batch=2 heads=3 length=5/7 model=10 inner=12/18 dtype=float32 values=gaussian.1#1 source=cross"
+    queries, keys = 2 * 5, 2 * 7
+    attention = 2 * 3 * 5 * 7 * 2 * (4 + 6)
+    into = 2 * (queries * 10 * 12 + keys * 10 * 12 + keys * 10 * 18)
+    assert flops(materialise(parse(f"{text} projection=bias output=none"))) == into + attention
+    assert flops(materialise(parse(f"{text} projection=bias output=bias"))) == into + attention + 2 * queries * 18 * 10
+
+
+def test_a_table_of_positions_has_no_matrix_product():
+    assert flops(materialise(parse("sinusoidal_encoding length=8 width=6 dtype=float32 arrangement=interleaved"))) == 0
+
+
+# Who gets a time
+
+
+def test_what_passes_has_times_a_ratio_and_its_r():
+    timings = timings_of(named("mine", right), registry.builtin()[BASELINE])
+    for timing in timings.values():
+        assert timing.outcome is Outcome.PASS
+        assert (timing.operation, timing.shape, timing.dtype, timing.baseline) == ("attention", "tiny", "float32", BASELINE)
+        assert timing.calls >= 15
+        assert 0 < timing.low_quartile_seconds <= timing.median_seconds <= timing.high_quartile_seconds
+        assert timing.flops == 2 * 4 * (9 * 10 // 2) * 2 * (8 + 8)
+        assert timing.percent_of_matmul > 0
+        assert 0 < timing.r <= 1
+        assert "threads" in timing.message and "first call" in timing.message
+        assert decode(encode(timing)) == timing
+    assert timings[BASELINE].ratio == 1.0
+    assert timings["mine"].ratio > 0
+    assert all(name in speed_table(list(timings.values())) for name in timings)
+
+
+def test_the_baseline_is_measured_but_not_recorded_unless_asked_for():
+    timings = timings_of(named("mine", right))
+    assert list(timings) == ["mine"]
+    assert timings["mine"].ratio is not None
+
+
+def test_compilation_is_no_part_of_the_times():
+    waited = []
+
+    def compiled(query, key, value, *, causal=False):
+        if not waited:
+            waited.append(time.sleep(0.4))
+        return right(query, key, value, causal=causal)
+
+    timing = timings_of(named("compiled", compiled, compiles=True))["compiled"]
+    assert timing.outcome is Outcome.PASS
+    assert "compilation included" in timing.message
+    assert timing.high_quartile_seconds < 0.4
+
+
+def unscaled(query, key, value, *, causal=False):
+    return registry.builtin()[BASELINE].function(query, key, value, causal=causal, scale=1.0)
+
+
+def answers_the_first_question_again():
+    kept = []
+
+    def remembers(query, key, value, *, causal=False):
+        if not kept:
+            kept.append(right(query, key, value, causal=causal))
+        return kept[0]
+
+    return remembers
+
+
+def right_for(calls):
+    asked = itertools.count()
+
+    def tires(query, key, value, *, causal=False):
+        output = right(query, key, value, causal=causal)
+        return output if next(asked) < calls else np.zeros_like(output)
+
+    return tires
+
+
+def knows_two_answers():
+    kept = {}
+
+    def remembers(query, key, value, *, causal=False):
+        if len(kept) < 2:
+            kept[query.tobytes()] = right(query, key, value, causal=causal)
+        return kept.get(query.tobytes(), next(iter(kept.values())))
+
+    return remembers
+
+
+def raises_after(calls):
+    asked = itertools.count()
+
+    def breaks(query, key, value, *, causal=False):
+        if next(asked) >= calls:
+            raise RuntimeError("worn out")
+        return right(query, key, value, causal=causal)
+
+    return breaks
+
+
+@pytest.mark.parametrize(
+    ("function", "outcome"),
+    [
+        (unscaled, Outcome.WRONG_VALUE),
+        (answers_the_first_question_again(), Outcome.WRONG_VALUE),  # shows on the second inputs
+        (right_for(calls=2), Outcome.WRONG_VALUE),  # shows in what was timed
+        (knows_two_answers(), Outcome.WRONG_VALUE),  # shows on fresh inputs
+        (raises_after(calls=0), Outcome.ERROR),
+        (raises_after(calls=9), Outcome.ERROR),
+        (lambda query, key, value, *, causal=False: value.astype(np.float64), Outcome.WRONG_SHAPE),
+        (lambda query, key, value: value, Outcome.UNSUPPORTED),
+    ],
+)
+def test_what_does_not_pass_has_no_times_and_does_not_stop_the_others(function, outcome):
+    timings = timings_of(named("wrong", function), named("mine", right))
+    wrong = timings["wrong"]
+    assert wrong.outcome is outcome
+    assert wrong.message
+    assert wrong.calls == 0
+    times = (wrong.median_seconds, wrong.low_quartile_seconds, wrong.high_quartile_seconds, wrong.ratio, wrong.percent_of_matmul)
+    assert times == (None,) * 5
+    assert timings["mine"].outcome is Outcome.PASS
+    assert str(outcome) in speed_table([wrong])
+
+
+def test_what_cannot_run_here_is_skipped_with_the_reason():
+    timing = timings_of(named("elsewhere", right, device="cuda"))["elsewhere"]
+    assert timing.outcome is Outcome.SKIPPED
+    assert "cuda" in timing.message
+    assert timing.median_seconds is None
+
+
+def test_every_operation_has_a_baseline_on_board():
+    assert TIMED.keys() == BASELINES.keys()
+    assert all(registry.builtin()[name].operation == operation for operation, name in BASELINES.items())
+
+
+# The suite's own cost
+
+
+def test_harness_cost_runs_real_items():
+    cost = harness_cost(seed=3, problems=300)
+    assert cost.problems >= 300
+    assert 0 < cost.inside < cost.seconds
+    assert cost.milliseconds == pytest.approx(1e3 * (cost.seconds - cost.inside) / cost.problems)
+    assert min(cost.per_item) <= cost.median_milliseconds <= max(cost.per_item)
+    assert f"{cost.problems:,} problems" in cost_table(cost)
+
+
+def test_profile_names_functions_of_the_harness():
+    assert "score_error" in profile(seed=3, entries=60, problems=200)
