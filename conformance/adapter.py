@@ -47,10 +47,19 @@ PARAMETER_FEATURES: dict[str, dict[str, str]] = {
 IMPLIED_FEATURES: dict[str, frozenset[str]] = {
     "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
     "multi_head_attention": frozenset(
-        {
-            "cross-attention", "cross-length", "projection-bias", "no-projection-bias", "no-output-projection",
-            "output-bias", "no-output-bias", "full-weights", "inner-width", "value-width", "many-heads",
-        }  # fmt: skip
+        [
+            "cross-attention",
+            "cross-length",
+            "projection-bias",
+            "no-projection-bias",
+            "no-output-projection",
+            "output-bias",
+            "no-output-bias",
+            "full-weights",
+            "inner-width",
+            "value-width",
+            "many-heads",
+        ]
     ),
     "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
 }
@@ -178,5 +187,5 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
         return tuple(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         raise UsageError(
-            f"The parameters of {function!r} cannot be read: wrap it in a Python function whose parameter names say what it takes."
+            f"The parameters of {function!r} cannot be read: wrap it in a Python function whose parameters say what it takes."
         ) from None

@@ -211,5 +211,3 @@ def _named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any
     if len(positional) > 3:
         arrays |= {f"weights.{name}": array for name, array in positional[3].arrays().items()}
     return arrays | {name: named[name] for name in ("mask", "bias", "x", "key_lengths") if name in named}
-
-

@@ -10,8 +10,8 @@ Array = np.ndarray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionInputs:
-    """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores; ``causal`` is one of
-    ``conformance.problem.CAUSAL``."""
+    """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores;
+    ``causal`` is one of ``conformance.problem.CAUSAL``."""
 
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]

@@ -1,4 +1,4 @@
-"""Implementations that do harm: each is wrong in one way, which its docstring names, and has to be caught with its own outcome."""
+"""Implementations that do harm: each is wrong in one way, which its docstring names, and is caught with its own outcome."""
 
 import os
 import time

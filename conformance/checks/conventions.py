@@ -23,5 +23,3 @@ def observe_convention(subject: Subject, identifier: str) -> Convention:
         id=identifier, implementation=subject.implementation.name, declared=declared, observed=observed, agrees=agrees,
         message=message,
     )  # fmt: skip
-
-

@@ -14,7 +14,6 @@ from conformance.checks.procedures import PROCEDURES
 from conformance.expectations import ImplementationExpectations
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement
-from conformance.oracle.profiles import PROFILES
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, Item, Stratum
 from conformance.specification.model import Requirement, Unsupported

@@ -93,10 +93,10 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
     bad_key: Array | None = None
     bad_value: Array | None = None
     if not np.isfinite(query).all():
-        bad_query = (~np.isfinite(query)).any(-1)
+        bad_query = np.asarray((~np.isfinite(query)).any(-1))
         query = np.where(np.isfinite(query), query, 0)
     if not np.isfinite(key).all():
-        bad_key = (~np.isfinite(key)).any(-1)
+        bad_key = np.asarray((~np.isfinite(key)).any(-1))
         key = np.where(np.isfinite(key), key, 0)
     if not np.isfinite(value).all():
         bad_value = ~np.isfinite(value)
@@ -182,7 +182,7 @@ def _spread_nonfinite(
 ) -> tuple[Array, Array]:
     """Puts NaN and infinity where they are due, and takes rows out of judgement where what is due is a convention."""
     shape = weights.shape
-    seen = np.ones(shape, dtype=bool) if visible is None else np.broadcast_to(visible, shape)
+    seen: Array = np.ones(shape, dtype=bool) if visible is None else np.broadcast_to(visible, shape)
     output, judged = output.copy(), judged.copy()
     if tensors.bad_value is not None:
         bad = np.broadcast_to(tensors.bad_value, (*shape[:2], 1, *tensors.bad_value.shape[-2:]))
@@ -194,7 +194,7 @@ def _spread_nonfinite(
         output[counts["up"] > 0] = np.inf
         output[counts["down"] > 0] = -np.inf
         output[(counts["nan"] > 0) | ((counts["up"] > 0) & (counts["down"] > 0))] = np.nan
-        judged &= ~(~seen & bad.any(-1)[..., None, :]).any(-1)
+        judged &= ~(~seen & np.asarray(bad.any(-1))[..., None, :]).any(-1)
     if tensors.bad_key is not None:
         bad = np.broadcast_to(tensors.bad_key, (*shape[:2], 1, shape[-1]))[..., None, :]
         with np.errstate(invalid="ignore"):
@@ -206,7 +206,7 @@ def _spread_nonfinite(
         judged &= ~(~seen & bad).any(-1)
     if tensors.bad_query is not None:
         bad_rows = tensors.bad_query[..., index]
-        nan_rows = np.isnan(inputs.query.astype(np.float64)).any(-1).reshape(*shape[:3], -1)[..., index]
+        nan_rows = np.asarray(np.isnan(inputs.query.astype(np.float64)).any(-1)).reshape(*shape[:3], -1)[..., index]
         output[nan_rows] = np.nan
         judged &= ~(bad_rows & ~nan_rows)
     return output, judged

@@ -43,7 +43,7 @@ def score_error(
     kind: FloatType,
     unit: Roundoffs,
 ) -> Float[Array, "*h lq lk"]:
-    """ε: a bound of each score's error. ``products`` are scale · q·k, ``scores`` have the bias added, ``top`` is their maximum."""
+    """ε: a bound of each score's error. ``products`` are scale · q·k, ``scores`` have the bias added, ``top`` is the maximum."""
     size = abs(scale)
     query_size, key_size = np.abs(query), np.abs(key)
     key_size_t = key_size.swapaxes(-1, -2)

@@ -1,8 +1,8 @@
 """Recipes: the one-word descriptions from which masks, biases and values are made again, bit for bit.
 
-    gaussian.1#42            law ``gaussian``, version 1, seed 42
-    random.1:b1qk#7          mask kind ``random`` in broadcast form (B, 1, Lq, Lk)
-    offset.1*100000.0#3      with an argument
+gaussian.1#42            law ``gaussian``, version 1, seed 42
+random.1:b1qk#7          mask kind ``random`` in broadcast form (B, 1, Lq, Lk)
+offset.1*100000.0#3      with an argument
 """
 
 import math

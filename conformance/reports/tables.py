@@ -104,8 +104,8 @@ def accuracy_table(run: Run) -> Table:
         declared = run.implementations[name].profile
         rows.append((name, *(_accuracy_cell(accuracy, dtype, declared.get(dtype)) for dtype in dtypes)))
     note = (
-        "Median / maximum of r = error / budget over all judged outputs, failures included; r ≤ 1 passes. Then the profile, with the "
-        "tightest one that golden and designed cases meet where none is declared."
+        "Median / maximum of r = error / budget over all judged outputs, failures included; r ≤ 1 passes. Then the profile, "
+        "with the tightest one that golden and designed cases meet where none is declared."
     )
     return Table("Accuracy", ("implementation", *dtypes), tuple(rows), note)
 

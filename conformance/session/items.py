@@ -123,5 +123,3 @@ def _conclude(item: Item, cases: list[Any]) -> None:
         pytest.skip(f"{item.outcome}: {item.reason}")
     if item.outcome.is_failure:
         pytest.xfail(item.reason)
-
-

@@ -75,11 +75,8 @@ class Recorder:
         effort = self.settings.effort
         names = ", ".join(i.name for i in self.settings.implementations)
         stamp = "" if self.settings.tier in ("full", "exhaustive") else " – not a conformance result"
-        return [
-            f"attention-conformance {__version__}, specification {SPEC_VERSION}, tier {self.settings.tier}{stamp}, "
-            f"{effort.examples} examples a requirement, seed {effort.seed}",
-            f"implementations: {names}",
-        ]
+        suite = f"attention-conformance {__version__}, specification {SPEC_VERSION}, tier {self.settings.tier}{stamp}"
+        return [f"{suite}, {effort.examples} examples a requirement, seed {effort.seed}", f"implementations: {names}"]
 
     # Results
 
@@ -102,10 +99,10 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
-            lines = [line for name, value in report.user_properties if name == PROPERTY for line in value]
-            for line in lines:
-                self._record(decode(line))
-            self._failed_otherwise += report.failed and not any(isinstance(decode(line), Item) for line in lines)
+            records = [decode(line) for line in dict(report.user_properties).get(PROPERTY, ())]  # type: ignore[attr-defined]
+            for record in records:
+                self._record(record)
+            self._failed_otherwise += report.failed and not any(isinstance(record, Item) for record in records)
             self.progress.advance(report.failed)
         elif report.failed:
             self._failed_otherwise += 1
@@ -124,12 +121,8 @@ class Recorder:
         what = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
         self.progress.advance(True)
         if match["id"].startswith("CON"):
-            self._record(
-                Convention(
-                    id=match["id"], implementation=match["implementation"], declared=None, observed=None, agrees=None,
-                    message=f"It {what}.",
-                )  # fmt: skip
-            )
+            unknown = {"declared": None, "observed": None, "agrees": None}
+            self._record(Convention(id=match["id"], implementation=match["implementation"], message=f"It {what}.", **unknown))
             report.longrepr = f"{match['id']} on {match['implementation']}: {outcome}\n  The implementation {what}."
             return
         status = self.settings.expectations.for_(match["implementation"]).judge_item(match["id"], outcome)
@@ -140,10 +133,10 @@ class Recorder:
         )  # fmt: skip
         self._record(item)
         if status.expected:
-            report.outcome, report.wasxfail = "skipped", reason  # type: ignore[attr-defined]
+            report.outcome, report.wasxfail = "skipped", reason
         else:
-            sentence = requirements()[match["id"]].sentence
-            report.longrepr = f"{item.requirement} on {item.implementation}: {outcome}\n  {sentence}\n  The implementation {what}."
+            lines = (f"{item.requirement} on {item.implementation}: {outcome}", requirements()[match["id"]].sentence)
+            report.longrepr = "\n  ".join((*lines, f"The implementation {what}."))
 
     def _record(self, record: Any) -> None:
         if self.writer:
@@ -191,5 +184,3 @@ class Recorder:
         if self.settings.reports:
             for path in write_reports(run, self.settings.reports):
                 terminalreporter.write_line(f"wrote {path}")
-
-
