@@ -47,19 +47,10 @@ PARAMETER_FEATURES: dict[str, dict[str, str]] = {
 IMPLIED_FEATURES: dict[str, frozenset[str]] = {
     "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
     "multi_head_attention": frozenset(
-        [
-            "cross-attention",
-            "cross-length",
-            "projection-bias",
-            "no-projection-bias",
-            "no-output-projection",
-            "output-bias",
-            "no-output-bias",
-            "full-weights",
-            "inner-width",
-            "value-width",
-            "many-heads",
-        ]
+        {
+            *("cross-attention", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
+            *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
+        }
     ),
     "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
 }

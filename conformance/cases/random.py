@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from unittest.mock import patch
 from zlib import crc32
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from conformance.cases.strategies import Example
 from conformance.cases.strategies import examples as strategy
@@ -14,6 +16,10 @@ from conformance.problem import Problem
 from conformance.specification.model import Requirement
 
 FREE_SHARE = 4  # one example in free shapes for so many of the palette
+
+
+# Hypothesis also draws numbers that stand in the source of whatever modules happen to be loaded: other examples in every process.
+_WITHOUT_CONSTANTS = patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None, create=True)
 
 
 class _Failing(Exception):
@@ -70,7 +76,8 @@ def _run(
     def body(example: Example) -> None:
         test(example)
 
-    body()
+    with _WITHOUT_CONSTANTS:
+        body()
 
 
 def shrink(
