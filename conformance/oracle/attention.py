@@ -157,7 +157,7 @@ def _block(
     q64, k64, v64 = (a.astype(f64) if narrow else a for a in (query, tensors.key, tensors.value))
     p64, o64, a64, top64 = (a.astype(f64) if narrow else a for a in (weights, output, products, top))
     finite_scores = a64 if scores is products else np.where(np.isfinite(scores), scores, top).astype(f64)
-    count: Array | int = key_length if visible is None else visible.sum(-1, keepdims=True)
+    count: Array | int = key_length if visible is None else budget.visible_count(visible, key_length)
     with np.errstate(over="ignore", invalid="ignore"):
         error = budget.score_error(q64, k64, a64, finite_scores, top64, float(tensors.scale), inputs.bias is not None, kind, unit)
         size = _unit_of(v64)  # keeps squares of very large or small V in range

@@ -6,7 +6,7 @@ Blanchard, Higham & Higham, IMA J. Numer. Anal. 41 (2021); Higham & Mary, SIAM J
 """
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from conformance.dtypes import FloatType
 from conformance.oracle.profiles import Roundoffs
@@ -112,6 +112,11 @@ def _cap_by_hull(bound: Array, rows: Array, value: Array, output: Array, visible
         low = np.where(seen, v, np.inf).min(1)
         o = output[chunk]
         bound[chunk] = np.fmin(bound[chunk], np.maximum(high - o, o - low))
+
+
+def visible_count(visible: Bool[Array, "*h lq #lk"], keys: int) -> Int[Array, "*h lq 1"]:
+    """How many keys each query sees; a mask of the form (B, H, Lq, 1) stands for all ``keys`` at once."""
+    return visible.sum(-1, keepdims=True) * (keys // visible.shape[-1])
 
 
 def value_error(

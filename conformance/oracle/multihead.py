@@ -50,7 +50,7 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
         q64, k64, products.astype(np.float64), finite, top.astype(np.float64), float(scale), False, kind, unit
     )
     error += _score_error_of_projections(q64, k64, e_q, e_k, float(scale))
-    count: Array | int = k.shape[2] if visible is None else visible.sum(-1, keepdims=True)
+    count: Array | int = k.shape[2] if visible is None else budget.visible_count(visible, k.shape[2])
     rest = budget.value_error(p64, v64, o64, kind, unit) + budget.underflow(count, kind, unit) + p64 @ e_v
 
     judged = ~empty.any(axis=1)

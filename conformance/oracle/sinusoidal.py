@@ -9,8 +9,9 @@ from conformance.oracle.expected import Expected
 
 _U32 = 2.0**-24
 # Error of the exponent i·ln(10000)/d, in unit roundoffs per |ln ω|: that of the rounded constant ln 10000 (0.23 in float32,
-# 0.85 in float64, both to be had by hand) and 1.02 for the division and the product, which round independently.
-_EXPONENT_ERROR = {"float32": 0.23 + 1.02, "float64": 0.85 + 1.02}
+# 0.85 in float64, both to be had by hand) and 1 each for the division and the product. They do not average out: the quotient is
+# the same for all columns of a table, and for some widths, 138 in float32, both come near their worst.
+_EXPONENT_ERROR = {"float32": 0.23 + 2.0, "float64": 0.85 + 2.0}
 
 
 def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expected:

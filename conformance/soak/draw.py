@@ -35,6 +35,7 @@ EDITS = (
     "hidden-value", "hidden-key", "loud-hidden", "loud-value", "low-visible", "put-zeros", "shrink-query", "value-between",
     "negate-query-and-key", "equal-keys", "duplicate-keys", "zero-channels", "perturb-query", "scale-value", "suffix",
 )  # fmt: skip
+CAUSAL_EDITS = tuple(edit for edit in EDITS if edit != "duplicate-keys")  # twice as many keys lie elsewhere under a triangle
 MULTI_HEAD_EDITS = ("loud-hidden", "permute-heads")
 
 
@@ -56,16 +57,18 @@ def _attention(dice: Dice) -> AttentionProblem:
     width = dice.size(1, WIDEST)
     value_width = width if dice.often(0.7) else dice.size(1, WIDEST)
     query_length, key_length = _lengths(dice, MOST_WORK.get(dtype, MOST_WORK_OTHERS) // (batch * heads * (width + value_width)))
+    causal = dice.one_of(("none", "none", "top-left", "bottom-right"))
+    edit = dice.one_of(EDITS if causal == "none" else CAUSAL_EDITS)
     return AttentionProblem(
         batch=batch, heads=heads, kv_heads=kv_heads, query_length=query_length, key_length=key_length, width=width,
         value_width=value_width, dtype=dtype, values=_law(dice, dtype),
         mask=_mask(dice, dice.one_of(ALL_FORMS), key_length) if dice.often(0.5) else None,
         bias=_bias(dice, dice.one_of(ALL_FORMS)) if dice.often(0.4) else None,
-        causal=dice.one_of(("none", "none", "top-left", "bottom-right")),
+        causal=causal,
         key_lengths=tuple(dice.between(0, key_length) for _ in range(batch)) if dice.often(0.2) else None,
         scale=dice.one_of(SCALES) if dice.often(0.3) else None,
         layout=dice.one_of(("transposed", "strided", "expanded", "reversed")) if dice.often(0.2) else "contiguous",
-        edits=(Recipe(dice.one_of(EDITS), dice.seed()),) if dice.often(0.4) else (),
+        edits=(Recipe(edit, dice.seed()),) if dice.often(0.4) else (),
     )  # fmt: skip
 
 
