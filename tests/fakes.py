@@ -99,6 +99,14 @@ def one_buffer(query, key, value):
     return buffer
 
 
+def elsewhere(query, key, value):
+    """Declares a device that NumPy has not."""
+    return honest(query, key, value)
+
+
+elsewhere.conformance = Support(device="cuda")
+
+
 def other_names(query, key, value, attn_mask=None):
     """Calls its mask by a name that the suite does not pass."""
     return honest(query, key, value, mask=attn_mask)

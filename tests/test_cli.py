@@ -283,10 +283,16 @@ def test_run_works_without_xdist(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_run_in_which_nothing_was_judged_is_no_success(tmp_path: Path) -> None:
+    only_a_bias = ("run", "--implementation", named("honest"), "-k", "ATT-MASK-007", "--tier", "quick", "--no-timing", "-n", "0")
+    assert run_command(*only_a_bias, folder=tmp_path).returncode == ExitCode.INCONCLUSIVE
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["--implementation", "no_such_file.py:attention"], "no_such_file.py"),
+        (["--implementation", named("elsewhere")], "NumPy has no device 'cuda'"),
         (["--seed", "seven"], "'seven'"),
         (["--skips", "no_such_skips"], "no_such_skips"),
         (["--", "--no-such-option"], "--no-such-option"),

@@ -50,6 +50,7 @@ def settings_from(config: pytest.Config) -> Settings:
     """Raises UsageError for options that make no sense."""
     option = config.option
     implementations = chosen(option.conformance_implementations, **function_settings(vars(option)))
+    _demand_one_that_runs(implementations)
     examples = TIERS[option.tier] if option.max_examples is None else option.max_examples
     if examples < 0:
         raise UsageError(f"--max-examples {examples} must not be negative.")
@@ -76,6 +77,14 @@ def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, .
         return tuple(registry.builtin().values())
     found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
     return tuple({implementation.name: implementation for some in found for implementation in some}.values())
+
+
+def _demand_one_that_runs(implementations: Sequence[Implementation]) -> None:
+    """A run of which all would be skipped is a mistake, not a result. Raises UsageError with the reasons."""
+    reasons = {implementation.missing() for implementation in implementations}
+    if None not in reasons:
+        names = ", ".join(implementation.name for implementation in implementations)
+        raise UsageError(f"Nothing of {names} can run here: {' '.join(str(reason) for reason in sorted(reasons, key=str))}")
 
 
 def _expectations(path: str | None, known: Collection[str]) -> Expectations:

@@ -40,6 +40,7 @@ class Recorder:
         self.writer = RecordWriter(settings.records) if settings.records else None
         self.progress = Progress()
         self.items = 0
+        self.judged = 0  # items of which something ran
         self.unexpected = 0
         self._started: dict[str, float] = {}
         self._failed_otherwise = 0
@@ -143,6 +144,7 @@ class Recorder:
             self.writer.write(record)
         if isinstance(record, Item):
             self.items += 1
+            self.judged += record.outcome not in (Outcome.SKIPPED, Outcome.UNSUPPORTED)
             self.unexpected += record.status == "unexpected"
 
     # End
@@ -159,7 +161,7 @@ class Recorder:
         """The exit code by the one table; timing, if asked for, and the footer come first."""
         code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
         if code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
-            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.items > 0)
+            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.judged > 0)
         if self.settings.timing and self.writer and status in (0, 1):
             self._measure()
         if self.writer and code is not ExitCode.USAGE_ERROR:
