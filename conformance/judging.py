@@ -16,6 +16,7 @@ from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
 from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.problem import Problem
+from conformance.resources import shown
 from conformance.routes import Route
 from conformance.specification.model import Unsupported
 from conformance.values import materialise
@@ -146,7 +147,7 @@ def verdict_of_exception(error: BaseException) -> Verdict:
     """ERROR, or OUT_OF_MEMORY, with the exception's type, text and the line that raised it."""
     text = " ".join(str(error).split())
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    place = f" ({shown(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     exhausted = isinstance(error, MemoryError) or "out of memory" in text.lower() or "RESOURCE_EXHAUSTED" in text
     shortened = text if len(text) <= 400 else text[:397] + "…"
     return Verdict(Outcome.OUT_OF_MEMORY if exhausted else Outcome.ERROR, f"{type(error).__name__}: {shortened}{place}")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +18,7 @@ from conformance.adapter import Framework, Implementation, Support
 from conformance.errors import UsageError
 from conformance.oracle.profiles import PROFILES
 from conformance.problem import PROBLEM_TYPES
+from conformance.resources import shown
 from conformance.user_function import check_signature, load
 
 AXES = ("bhld", "blhd")
@@ -84,15 +84,14 @@ def resolve(
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """``file:line`` where ``function`` is defined, the file relative to the current folder if it lies there; empty if unknown."""
+    """``file:line`` where ``function`` is defined, as reports show it; empty if unknown."""
     try:
         target = inspect.unwrap(function)
-        path = Path(inspect.getfile(target)).resolve()
+        path = inspect.getfile(target)
         line = inspect.getsourcelines(target)[1]
     except (TypeError, OSError, ValueError):
         return ""
-    here = Path.cwd()
-    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{line}"
+    return f"{shown(path)}:{line}"
 
 
 def _support(spec: str, function: Callable[..., Any], given: Mapping[str, str]) -> Support:

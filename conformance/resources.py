@@ -1,8 +1,17 @@
-"""Where the data that travel with the suite lie: beside the package, in a checkout as in an installed wheel."""
+"""Paths: where the data that travel with the suite lie, in a checkout as in a wheel, and how a file is shown to a reader."""
 
 from pathlib import Path
 
 from conformance.errors import UsageError
+
+
+def shown(path: Path | str) -> str:
+    """A file's path as a reader finds it on any machine: from the current folder, or from the folder of the suite's packages."""
+    path = Path(path).resolve()
+    for folder in (Path.cwd(), Path(__file__).parent.parent):
+        if path.is_relative_to(folder):
+            return str(path.relative_to(folder))
+    return str(path)
 
 
 def golden_folder() -> Path:

@@ -2,7 +2,7 @@
 
 import faulthandler
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -35,18 +35,18 @@ class Items:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "requirement_id" in metafunc.fixturenames:
             area = metafunc.module.AREA
-            wanted = [(r.id, r.operation) for r in requirements().values() if r.area == area]
+            wanted = {r.id: (r.operation,) for r in requirements().values() if r.area == area}
             self._parametrize(metafunc, "requirement_id", wanted)
         elif "convention_id" in metafunc.fixturenames:
-            self._parametrize(metafunc, "convention_id", [(c.id, c.operation) for c in conventions().values()])
+            self._parametrize(metafunc, "convention_id", {c.id: c.operations for c in conventions().values()})
 
-    def _parametrize(self, metafunc: pytest.Metafunc, name: str, wanted: list[tuple[str, str]]) -> None:
+    def _parametrize(self, metafunc: pytest.Metafunc, name: str, wanted: Mapping[str, tuple[str, ...]]) -> None:
         """Requirement by requirement, so that the oracle's answers, which are kept a while, serve all implementations."""
         pairs = [
             pytest.param(identifier, implementation, id=f"{identifier}-{implementation.name}")
-            for identifier, operation in wanted
+            for identifier, operations in wanted.items()
             for implementation in self.settings.implementations
-            if implementation.operation == operation
+            if implementation.operation in operations
         ]
         metafunc.parametrize((name, "implementation"), pairs)
 

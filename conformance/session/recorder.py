@@ -2,8 +2,10 @@
 
 import re
 import shlex
+import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,7 +68,7 @@ class Recorder:
             started=datetime.now(UTC),
             seed=self.settings.effort.seed,
             tier=self.settings.tier,  # type: ignore[arg-type]
-            command=shlex.join(["pytest", *map(str, self.config.invocation_params.args)]),
+            command=_command(),
             environment=current_environment(),
             implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
             requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
@@ -186,3 +188,10 @@ class Recorder:
         if self.settings.reports:
             for path in write_reports(run, self.settings.reports):
                 terminalreporter.write_line(f"wrote {path}")
+
+
+def _command() -> str:
+    """What the user typed, without the folder of the program."""
+    program = Path(sys.argv[0])
+    name = "attention-conformance" if program.stem == "__main__" and program.parent.name == "conformance" else program.stem
+    return shlex.join(["pytest" if name == "__main__" else name, *sys.argv[1:]])
