@@ -56,10 +56,10 @@ def test_honest_implementations_stay_within_their_budgets():
 
 
 def test_a_dishonest_implementation_is_reported_with_the_problem():
-    soaked = judge_numbers(of("numpy-direct", UNSCALED), range(60), seed=3)
+    soaked = judge_numbers(of("numpy-direct", UNSCALED), range(200), seed=3)
     assert {name for name, _, _ in soaked.beyond} == {UNSCALED}
     worst = max(soaked.beyond.values(), key=lambda extreme: extreme.distribution.max)
-    alone = judge_numbers(of(UNSCALED), [n for n in range(60) if draw(3, n).text == worst.problem], seed=3)
+    alone = judge_numbers(of(UNSCALED), [n for n in range(200) if draw(3, n).text == worst.problem], seed=3)
     assert [extreme.distribution.max for extreme in alone.extremes.values()] == [worst.distribution.max]
     assert worst.problem in render(soaked)
     assert "beyond the budget" in render(soaked)
@@ -109,7 +109,7 @@ def test_a_budget_that_nothing_comes_near_is_suspected(largest, warnings):
 def test_exit_code_tells_whether_all_stayed_within(name, code):
     if code is ExitCode.INCONCLUSIVE and registry.resolve(name).missing() is None:
         pytest.skip("There is a CUDA device, so that it can be judged.")
-    result = CliRunner().invoke(main, ["--problems=60", "--processes=1", f"--implementation={name}"])
+    result = CliRunner().invoke(main, ["--problems=200", "--processes=1", f"--implementation={name}"])
     assert result.exit_code == code
     assert name in result.output
 
