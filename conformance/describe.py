@@ -25,12 +25,12 @@ def list_all(implementations: Iterable[Implementation]) -> str:
     rows = [(i.name, i.operation, i.framework.name, i.missing() or "yes") for i in implementations]
     sizes = Counter(requirement.area for requirement in requirements().values())
     areas = [(f"ATT-{area}", title, sizes[area]) for area, title in AREAS.items()]
-    questions = [(c.id, c.operation, c.question) for c in conventions().values()]
+    questions = [(c.id, ", ".join(c.operations), c.question) for c in conventions().values()]
     return "\n\n".join(
         [
             tabulate(rows, ("implementation", "operation", "framework", "runs here")),
             tabulate(areas, ("requirements", "area", "number")),
-            tabulate(questions, ("convention", "operation", "question")),
+            tabulate(questions, ("convention", "operations", "question"), maxcolwidths=[None, 22, None]),
         ]
     )
 
@@ -98,7 +98,7 @@ def _conventions(implementation: Implementation, observe: bool) -> str:
     rows = []
     for question in conventions().values():
         declared = implementation.support.conventions.get(question.id)
-        if question.operation == implementation.operation or declared:
+        if implementation.operation in question.operations or declared:
             observed = subject.observe(question.id) if observe else "cannot run here"
             differ = observe and declared is not None and observed not in (declared, "unsupported")
             rows.append((question.id, declared or "–", observed, "they differ" if differ else ""))
@@ -128,7 +128,7 @@ def _convention(convention: Convention) -> str:
         textwrap.fill(f"  {answer:<{width}}  {meaning}", WIDTH, subsequent_indent=" " * (width + 4))
         for answer, meaning in convention.answers.items()
     ]
-    lines = [("operation", convention.operation), ("source", convention.source)]
+    lines = [("operations", ", ".join(convention.operations)), ("source", convention.source)]
     return "\n".join([*_heading(convention.id, convention.question), *(_entry(*line) for line in lines), "answers", *answers])
 
 

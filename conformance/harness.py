@@ -47,6 +47,7 @@ class Subject:
     def __init__(self, implementation: Implementation) -> None:
         self.implementation = implementation
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
+        self.raised: dict[str, str] = {}  # by convention, what it raised when asked
         self._takes = parameters(implementation.function)
 
     def resolve(self, problem: Problem) -> Problem:
@@ -65,19 +66,20 @@ class Subject:
     def observe(self, identifier: str) -> str:
         """The answer that the implementation's outputs give, whatever is declared.
 
-        Returns "unsupported" where it lacks a feature that the question needs, "raises" where it raises.
+        Returns "unsupported" where it lacks a feature that the question needs, "raises" (see ``raised``) where it raises.
         """
         from conformance.specification import conventions
 
-        question = conventions()[identifier]
-        if question.operation != self.implementation.operation:
+        question, operation = conventions()[identifier], self.implementation.operation
+        if operation not in question.operations:
             return "unsupported"
         inverted = identifier != "CON-POLARITY" and "mask" in self.implementation.features and self._inverts_masks()
         try:
-            return question.observe(partial(self._ask, inverted=inverted))
+            return question.observe(partial(self._ask, inverted=inverted, native=question.native), operation)
         except Unsupported:
             return "unsupported"
-        except Exception:  # an implementation may raise anything
+        except Exception as error:  # an implementation may raise anything
+            self.raised[identifier] = f"It raises {type(error).__name__}: {' '.join(str(error).split())}"
             return "raises"
 
     def route(self, problem: Problem) -> Route:
@@ -106,9 +108,11 @@ class Subject:
         masked = not isinstance(inputs, SinusoidalInputs) and (inputs.mask is not None or "mask" in route.ways.values())
         return self._bind(inputs, route, inverted=masked and self._inverts_masks())
 
-    def _ask(self, problem: Problem, inverted: bool) -> np.ndarray:
+    def _ask(self, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
         """The output for a problem of a convention, the alignment and arrangement left open."""
         route = default_route(problem, self.implementation, self.conventions)
+        if native and route.ways:
+            raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
         prepared = self._bind(materialise(problem), route, inverted)
         return prepared.read(prepared.run())
 

@@ -215,13 +215,15 @@ def _lengths32(lengths: "Array | None") -> "Array | None":
     return None if lengths is None else lengths.astype("int32")
 
 
-_CONVENTIONS = {
-    "CON-EMPTY-ROW": "mean",
+_MASKING = {
     "CON-NAN-BEHIND-MASK-K": "contained",
     "CON-NAN-BEHIND-MASK-V": "leaks",
     "CON-INF-BEHIND-MASK-V": "leaks",
     "CON-ALIGNMENT": "top-left",
     "CON-POLARITY": "true-attends",
+}
+_CONVENTIONS = _MASKING | {
+    "CON-EMPTY-ROW": "mean",
     "CON-ZERO-SCALE": "ordinary",
     "CON-NEGATIVE-SCALE": "ordinary",
     "CON-GROUPS-REFUSED": "refused",
@@ -258,7 +260,7 @@ IMPLEMENTATIONS = (
         Support(
             operation="multi_head_attention",
             profile=_STEP_BY_STEP,
-            conventions={"CON-ALIGNMENT": "top-left", "CON-POLARITY": "true-attends", "CON-WIDTH-REFUSED": "refused"},
+            conventions=_MASKING | {"CON-EMPTY-ROW": "nan", "CON-WIDTH-REFUSED": "refused"},
             compiles=True,
         ),
         FRAMEWORK,

@@ -272,13 +272,15 @@ def _split_heads(array: Float[Array, "b l inner"], heads: int) -> Float[Array, "
     return array.reshape(*array.shape[:2], heads, -1).swapaxes(1, 2)
 
 
-_CONVENTIONS = {
+_MASKING = {
     "CON-EMPTY-ROW": "zeros",
     "CON-NAN-BEHIND-MASK-K": "contained",
     "CON-NAN-BEHIND-MASK-V": "leaks",
     "CON-INF-BEHIND-MASK-V": "leaks",
     "CON-ALIGNMENT": "top-left",
     "CON-POLARITY": "true-attends",
+}
+_CONVENTIONS = _MASKING | {
     "CON-ZERO-SCALE": "ordinary",
     "CON-NEGATIVE-SCALE": "ordinary",
     "CON-GROUPS-REFUSED": "refused",
@@ -316,7 +318,7 @@ IMPLEMENTATIONS = (
         Support(
             operation="multi_head_attention",
             profile=_STEP_BY_STEP,
-            conventions={"CON-ALIGNMENT": "top-left", "CON-POLARITY": "true-attends", "CON-WIDTH-REFUSED": "refused"},
+            conventions={**_MASKING, "CON-WIDTH-REFUSED": "refused"},
         ),
         FRAMEWORK,
     ),

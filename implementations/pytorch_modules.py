@@ -76,15 +76,25 @@ def build(weights: Weights, num_heads: int, dtype: object) -> "MultiheadAttentio
     return module.eval()
 
 
-_SUPPORT = Support(
-    operation="multi_head_attention",
-    lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
-    profile=STEP_BY_STEP,
-    conventions={"CON-POLARITY": "true-ignores", "CON-ALIGNMENT": "top-left", "CON-WIDTH-REFUSED": "refused"},
-    binds=True,
-)
+def _support(empty_row: str) -> Support:
+    return Support(
+        operation="multi_head_attention",
+        lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
+        profile=STEP_BY_STEP,
+        conventions={
+            "CON-EMPTY-ROW": empty_row,
+            "CON-NAN-BEHIND-MASK-K": "leaks",  # masks become −inf that is added to the scores
+            "CON-NAN-BEHIND-MASK-V": "leaks",
+            "CON-INF-BEHIND-MASK-V": "leaks",
+            "CON-ALIGNMENT": "top-left",
+            "CON-POLARITY": "true-ignores",
+            "CON-WIDTH-REFUSED": "refused",
+        },
+        binds=True,
+    )
+
 
 IMPLEMENTATIONS = (
-    Implementation("torch-mha", multihead(need_weights=False), _SUPPORT, FRAMEWORK),
-    Implementation("torch-mha-weights", multihead(need_weights=True), _SUPPORT, FRAMEWORK),
+    Implementation("torch-mha", multihead(need_weights=False), _support(empty_row="zeros"), FRAMEWORK),
+    Implementation("torch-mha-weights", multihead(need_weights=True), _support(empty_row="nan"), FRAMEWORK),
 )

@@ -194,7 +194,7 @@ def test_faults_are_seen(name):
 # --------------------------------------------------------------------------------------------------------- multi-head
 
 
-def multi_head(inputs: MultiHeadInputs, split: Callable, merge: Callable, scale: Callable) -> np.ndarray:
+def multi_head(inputs: MultiHeadInputs, split: Callable, merge: Callable, scale: Callable, parts: Parts) -> np.ndarray:
     weights, dtype = inputs.weights, inputs.query.dtype.name
     work = np.float64 if dtype == "float64" else np.float32
 
@@ -208,7 +208,7 @@ def multi_head(inputs: MultiHeadInputs, split: Callable, merge: Callable, scale:
         value=project(inputs.value, weights.value, weights.value_bias),
         mask=inputs.mask, causal=inputs.causal, key_lengths=inputs.key_lengths,
     )  # fmt: skip
-    merged = merge(attention(replace(plain, scale=scale(inputs, plain)), Parts()))
+    merged = merge(attention(replace(plain, scale=scale(inputs, plain)), parts))
     if weights.output is None:
         return round_to(merged, dtype)
     product = merged @ weights.output.astype(work)
@@ -223,7 +223,12 @@ def merge_right(array):
     return array.swapaxes(1, 2).reshape(array.shape[0], array.shape[2], -1)
 
 
-RIGHT = {"split": split_right, "merge": merge_right, "scale": lambda inputs, plain: plain.query.shape[-1] ** -0.5}
+RIGHT = {
+    "split": split_right,
+    "merge": merge_right,
+    "scale": lambda inputs, plain: plain.query.shape[-1] ** -0.5,
+    "parts": Parts(),
+}
 MULTI_HEAD_FAULTS = {
     "split by a view": ({"split": lambda a, heads: a.reshape(a.shape[0], heads, a.shape[1], -1)}, "HEAD-011 HEAD-013 HEAD-016"),
     "interleaved heads": (
@@ -233,6 +238,11 @@ MULTI_HEAD_FAULTS = {
     "merge by a view": ({"merge": lambda a: a.reshape(a.shape[0], a.shape[2], -1)}, "HEAD-010 HEAD-012"),
     "merge in reverse order": ({"merge": lambda a: merge_right(a[:, ::-1])}, "HEAD-010 HEAD-012"),
     "scale of the model width": ({"scale": lambda inputs, plain: inputs.query.shape[-1] ** -0.5}, "HEAD-016 HEAD-018"),
+    "fill -1e4": ({"parts": fill(-1e4)}, "HEAD-033"),
+    "fill -1e9": ({"parts": fill(-1e9)}, "HEAD-033"),
+    "fill -1e20": ({"parts": fill(-1e20)}, "HEAD-033"),
+    "no maximum": ({"parts": Parts(top=lambda scores: 0)}, "HEAD-032"),
+    "other alignment": ({"parts": Parts(diagonal=lambda offset, lq, lk: lk - lq - offset)}, "HEAD-021"),
     "query projection transposed": ({}, "HEAD-007 HEAD-013"),
     "output projection transposed": ({}, "HEAD-009"),
     "projection biases ignored": ({}, "HEAD-008"),

@@ -13,7 +13,7 @@ from conformance.values import materialise
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
 from conformance.values.masks import BIASES, MASKS
-from conformance.values.multihead import MULTI_HEAD_EDITS
+from conformance.values.multihead_edits import MULTI_HEAD_EDITS
 from conformance.values.stream import Stream
 from conformance.visibility import visible_pairs
 
@@ -85,6 +85,10 @@ PINNED = {
     "multi-head edit permute-heads": "4547a891792beaac",
     "multi-head edit batch-row": "303cc9be51899557",
     "multi-head edit loud-hidden": "bbff7989fdf53233",
+    "multi-head edit hidden-key": "6d674e9e8125bdb9",
+    "multi-head edit hidden-value": "492f9a7e572e0e72",
+    "multi-head edit low-visible": "aad92bedb999ed84",
+    "multi-head edit suffix": "dfc6710ca3488fc0",
     "multi-head edit scale-output": "b06a96f57f28976a",
 }
 
@@ -108,7 +112,8 @@ def problems() -> dict[str, Problem]:
     found["multi-head"] = multi
     found["multi-head shared"] = multi.but(weights="shared")
     for name in MULTI_HEAD_EDITS.names():
-        found[f"multi-head edit {name}"] = multi.but(edits=(Recipe(name, 7),))
+        source = "cross" if name in ("hidden-key", "hidden-value") else "self"
+        found[f"multi-head edit {name}"] = multi.but(source=source, edits=(Recipe(name, 7),))
     return found
 
 
@@ -198,6 +203,16 @@ def test_masks_leave_a_key_to_each_row(name):
         assert mask.any(axis=-1).all()
 
 
+def test_one_key_may_be_named():
+    for form in ("qk", "b11k", "bhqk"):
+        shown, hidden = (
+            materialise(parse(f"{SHAPE} values=gaussian.1#1 mask={name}.1:{form}*2.0#4")).mask
+            for name in ("one-key", "all-but-one")
+        )
+        assert (shown == (np.arange(7) == 2)).all()
+        assert np.array_equal(shown, ~hidden)
+
+
 def test_masks_differ_along_each_axis_of_their_form():
     mask = materialise(parse(f"{SHAPE} values=gaussian.1#1 mask=random.1:bhqk#4")).mask
     for axis in range(4):
@@ -275,8 +290,52 @@ def test_multi_head_edits():
     loud = output(f"{text} edits=loud-hidden.1#1")
     assert np.array_equal(loud[0, :3], output(text)[0, :3])
     assert not np.array_equal(loud[0, 3:], output(text)[0, 3:])
-    inputs = materialise(parse(f"{text} edits=loud-hidden.1#1"))
-    assert inputs.query is inputs.key is inputs.value
+    for edit in ("loud-hidden", "low-visible", "suffix"):
+        inputs = materialise(parse(f"{text} edits={edit}.1#1"))
+        assert inputs.query is inputs.key is inputs.value
+
+
+def test_what_multi_head_attention_hides_does_not_move_its_output():
+    text = MULTI_HEAD.replace("source=self", "source=cross")
+    for edit in ("hidden-key", "hidden-value", "loud-hidden"):
+        inputs = materialise(parse(f"{text} edits={edit}.1#1"))
+        assert any(not np.array_equal(array, materialise(parse(text)).arrays()[name]) for name, array in inputs.arrays().items())
+        np.testing.assert_array_equal(output(f"{text} edits={edit}.1#1"), output(text))
+
+
+@pytest.mark.parametrize("edit", ["hidden-key", "hidden-value"])
+def test_self_attention_has_no_key_or_value_of_its_own_to_hide(edit):
+    with pytest.raises(ProblemError, match="need source=cross"):
+        materialise(parse(f"{MULTI_HEAD} edits={edit}.1#1"))
+
+
+@pytest.mark.parametrize("source", ["self", "cross"])
+def test_a_suffix_moves_no_causal_row_of_multi_head_attention_before_it(source):
+    text = MULTI_HEAD.replace("lengths=3,4", "causal=top-left").replace("source=self", f"source={source}")
+    before, after = output(text), output(f"{text} edits=suffix.1*3.0#3")
+    assert np.array_equal(before[:, :3], after[:, :3])
+    assert (before[:, 3:] != after[:, 3:]).all()
+
+
+@pytest.mark.parametrize("weights", ["full", "shared"])
+@pytest.mark.parametrize("amount", [-2e4, -1e10])
+def test_low_visible_lowers_the_scores_that_the_projections_make(amount, weights):
+    problem = parse(f"{MULTI_HEAD.replace('projection=bias', 'projection=plain')} edits=low-visible.1*{amount}#0")
+    assert isinstance(problem, MultiHeadProblem)
+    inputs = materialise(problem.but(weights=weights))
+    heads = [
+        (inputs.query.astype(np.float64) @ matrix).reshape(2, 5, 3, 2) for matrix in (inputs.weights.query, inputs.weights.key)
+    ]
+    found = np.einsum("bqhd,bkhd->bhqk", *heads) / np.sqrt(2.0)
+    for row, seen in enumerate((3, 4)):  # in self-attention the hidden tokens are queries too, of ordinary scores
+        low = found[row, :, :seen, :seen]
+        assert np.abs(low / amount - 1).max() < 0.01
+        assert np.abs(found[row, :, :, seen:]).max() < 100
+
+
+def test_low_visible_needs_a_channel_for_each_head():
+    with pytest.raises(ProblemError, match="a channel for each of 6 heads"):
+        materialise(parse(f"{MULTI_HEAD.replace('heads=3', 'heads=6').replace('model=6', 'model=5')} edits=low-visible.1#0"))
 
 
 # ------------------------------------------------------------------------------------------------------------- layout
@@ -294,3 +353,10 @@ def test_layouts_hold_the_same_numbers_in_another_order(layout):
     strides = laid.query.strides
     signs = {"expanded": strides[0] == 0, "reversed": strides[2] < 0, "transposed": strides[1] < strides[2]}
     assert signs.get(layout, True)
+
+
+def test_an_edit_that_changes_lengths_is_refused_beside_causal() -> None:
+    text = "attention batch=1 heads=1 length=5/7 width=4 dtype=float32 values=gaussian.1#0 {}edits=duplicate-keys.1#0"
+    assert materialise(parse(text.format(""))).key.shape[2] == 14
+    with pytest.raises(ProblemError, match="does not go with causal"):
+        materialise(parse(text.format("causal=bottom-right ")))

@@ -16,7 +16,7 @@ def observe_convention(subject: Subject, identifier: str) -> Convention:
             message="The implementation does not offer what the question needs.",
         )  # fmt: skip
     agrees = None if declared is None else declared == observed
-    message = question.answers.get(observed, "It raises.")
+    message = subject.raised.get(identifier) or question.answers[observed]
     if agrees is False:
         message = f"It declares {declared!r}, and what is observed is {observed!r}: {message} Mend the one that is wrong."
     return Convention(

@@ -150,9 +150,10 @@ class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convent
 
 
 class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
-    """Forward calls of an implementation at a named shape: median and quartiles of one call, over ``calls``; ``ratio`` of its
-    median to that of ``baseline``, below 1 if faster; ``percent_of_matmul``, its rate against the machine's own large matrix
-    product. ``r`` and ``outcome`` judge the timed call's own output; times are null unless it passed."""
+    """Forward calls of an implementation at a named shape: median and quartiles of one call, over ``calls``; ``ratio``, the
+    median over rounds of its time to that of ``baseline`` in the same round, below 1 if faster; ``percent_of_matmul``, its
+    rate against the machine's own large matrix product. ``r`` and ``outcome`` judge the timed call's own output; times are
+    null unless it passed."""
 
     NUMBERS = ("r",)
 

@@ -1,7 +1,7 @@
 """Requirements and conventions as data: what a specification entry consists of."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,22 +68,34 @@ class Requirement:
 
 
 Ask = Callable[[Problem], np.ndarray]
+Observer = Callable[[Ask], str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
     """A point on which released APIs legitimately differ: observed, compared with what is declared, never right or wrong.
 
-    ``observe`` receives ``ask``, which runs the implementation on a problem and returns its output; ``ask`` raises
-    ``Unsupported`` where the implementation lacks a feature, and lets its exceptions through. It returns a key of ``answers``.
+    ``observers`` holds, for each operation of which the question is asked, a function that receives ``ask`` and returns a key of
+    ``answers``. ``ask`` runs the implementation on a problem and returns its output; it raises ``Unsupported`` where the
+    implementation lacks a feature, and lets its exceptions through. ``native``: the question is what the implementation's own
+    parameters mean, so that ``ask`` does not rewrite the inputs to get round a lack of them.
     """
 
     id: str
     question: str
     source: str
     answers: dict[str, str]
-    observe: Callable[[Ask], str]
-    operation: str = "attention"
+    observers: Mapping[str, Observer]
+    native: bool = False
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations of which the question is asked."""
+        return tuple(self.observers)
+
+    def observe(self, ask: Ask, operation: str) -> str:
+        """The answer that the outputs of an implementation of ``operation`` give. Raises Unsupported, and what ``ask`` raises."""
+        return self.observers[operation](ask)
 
 
 class Unsupported(Exception):

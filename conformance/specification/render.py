@@ -9,7 +9,7 @@ from conformance.specification.model import AREAS, CHECKS, Convention, Requireme
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
 from conformance.values.masks import BIASES, MASKS
-from conformance.values.multihead import MULTI_HEAD_EDITS
+from conformance.values.multihead_edits import MULTI_HEAD_EDITS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "specification.md"
 
@@ -92,7 +92,7 @@ def _conventions() -> Iterator[str]:
 def _convention(convention: Convention) -> Iterator[str]:
     yield f"### {convention.id}"
     yield ""
-    yield f"**{convention.question}** (`{convention.operation}`)"
+    yield f"**{convention.question}** ({_listed(f'`{operation}`' for operation in convention.operations)})"
     yield ""
     for answer, meaning in convention.answers.items():
         yield f"- `{answer}`: {meaning}"

@@ -11,7 +11,7 @@ from conformance.records.model import Timing
 from conformance.reports.format import milliseconds, percent, ratio, short
 from conformance.run_options import DEFAULT_SEED
 from conformance.timing.cost import DTYPE, EARLY, IMPLEMENTATION, HarnessCost, harness_cost, profile
-from conformance.timing.machine import load, threads
+from conformance.timing.machine import is_busy, load, threads
 from conformance.timing.measure import measure
 
 TARGET_MILLISECONDS = 0.8  # of harness cost per problem, on two cores
@@ -29,6 +29,8 @@ def run_bench(
     if profiled:
         _say(console, profile(seed=seed))
         return
+    if is_busy():
+        _say(console, f"Warning: the machine has, or just had, other work (load average {load()}), which spoils times.")
     _say(console, cost_table(harness_cost(seed=seed)))
     chosen = list(registry.builtin().values()) if implementations is None else implementations
     timings: list[Timing] = []
@@ -69,7 +71,8 @@ def _row(timing: Timing) -> tuple[str, ...]:
         return (*head, "", "", "", "", "", r, f"{timing.outcome}: {timing.message}")
     share = "" if timing.percent_of_matmul is None else percent(timing.percent_of_matmul)
     quartiles = f"{milliseconds(low)} – {milliseconds(high)}"
-    return (*head, milliseconds(middle), quartiles, ratio(timing.ratio), share, str(timing.calls), r, timing.message)
+    circumstances = timing.message.partition("; threads")[0]
+    return (*head, milliseconds(middle), quartiles, ratio(timing.ratio), share, str(timing.calls), r, circumstances)
 
 
 def _mebibytes(size: int | None) -> str:

@@ -30,8 +30,18 @@ def threads() -> str:
 
 def load() -> str:
     """The load average of the last minute beside the number of cores; "unknown" where the system keeps none."""
+    average = _load_average()
+    return "unknown" if average is None else f"{average:.1f} on {os.cpu_count()} cores"
+
+
+def is_busy() -> bool:
+    """Whether other work takes a core: threads that wait for each other then wait for it, milliseconds at a time."""
+    average = _load_average()
+    return average is not None and average > 0.75
+
+
+def _load_average() -> float | None:
     try:
-        average = os.getloadavg()[0]
+        return os.getloadavg()[0]
     except (AttributeError, OSError):  # Windows
-        return "unknown"
-    return f"{average:.1f} on {os.cpu_count()} cores"
+        return None

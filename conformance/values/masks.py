@@ -82,13 +82,14 @@ def first_tile(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.
 
 @MASKS.entry("one-key")
 def one_key(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
-    """One visible key a row, chosen at random."""
-    return np.arange(shape[-1]) == stream.below(shape[-1], *shape[:-1], 1)
+    """One visible key a row: number ``*n``, or chosen at random where none is said."""
+    chosen = stream.below(shape[-1], *shape[:-1], 1) if argument is None else np.full((*shape[:-1], 1), int(argument) % shape[-1])
+    return np.arange(shape[-1]) == chosen
 
 
 @MASKS.entry("all-but-one")
 def all_but_one(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
-    """The opposite of one-key with the same seed: one hidden key a row. A row of a single key is empty."""
+    """The opposite of one-key with the same number or seed: one hidden key a row. A row of a single key is empty."""
     return ~one_key(shape, stream, argument)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.dtypes import float_type, round_to
+from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.values import contents  # noqa: F401  (registers its edits)
@@ -49,6 +50,12 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     )
     for recipe in problem.edits:
         inputs = EDITS.find(recipe)(inputs, Stream(recipe.seed, "edit"), recipe.argument)
+    lengths = inputs.query.shape[2], inputs.key.shape[2]
+    if problem.causal != "none" and lengths != (problem.query_length, problem.key_length):
+        raise ProblemError(
+            f"edits={','.join(map(str, problem.edits))} changes the lengths to {lengths[0]} and {lengths[1]}, "
+            "which does not go with causal: its alignment is meant for the lengths that the problem names."
+        )
     return replace(
         inputs,
         query=lay_out(inputs.query, problem.layout),

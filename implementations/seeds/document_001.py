@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
 from implementations.pytorch import FRAMEWORK, STEP_BY_STEP
+from implementations.seeds.documents_000_and_003 import MASKING_CONVENTIONS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,7 +53,7 @@ _SHARED = Support(
     operation="multi_head_attention",
     lacks=frozenset({"full-weights", "projection-bias", "no-output-projection", "inner-width", "value-width"}),
     profile=STEP_BY_STEP,
-    conventions={"CON-POLARITY": "true-attends"},
+    conventions=MASKING_CONVENTIONS,
 )
 
 IMPLEMENTATIONS = (

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FILL = -1e9
+# Scores are replaced by a finite number: NaN in K goes, an empty row averages all V, and 0 · NaN in V stays.
+MASKING_CONVENTIONS = {
+    "CON-EMPTY-ROW": "mean",
+    "CON-NAN-BEHIND-MASK-K": "contained",
+    "CON-NAN-BEHIND-MASK-V": "leaks",
+    "CON-INF-BEHIND-MASK-V": "leaks",
+    "CON-POLARITY": "true-attends",
+    "CON-WIDTH-REFUSED": "refused",
+}
 TABLE_ROWS = 5000
 
 
@@ -98,7 +107,7 @@ _MODULE = Support(
     operation="multi_head_attention",
     lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
     profile=STEP_BY_STEP,
-    conventions={"CON-POLARITY": "true-attends", "CON-WIDTH-REFUSED": "refused"},
+    conventions=MASKING_CONVENTIONS,
 )
 
 IMPLEMENTATIONS = (
