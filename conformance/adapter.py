@@ -1,4 +1,4 @@
-"""The contract between the suite and what it tests: ``Support``, ``Framework``, ``Implementation``, ``Prepared``.
+"""The contract between the suite and what it tests: ``Support``, ``Framework``, ``Implementation``.
 
 A plain function is enough. For ``attention``::
 
@@ -12,8 +12,9 @@ are passed only where the problem asks for them, so an implementation's own defa
   in the broadcast form of the problem; ``bias`` an array in the dtype of the query, added to the scaled scores; ``causal`` True;
   ``alignment`` "top-left" or "bottom-right" (without this parameter, ``causal`` is used only where the implementation's
   convention CON-ALIGNMENT is what the problem means); ``scale`` a float; ``key_lengths`` integers, one per batch row.
-* ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, key_lengths)``: arrays (batch, length, width),
-  ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is always passed, by name.
+* ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths)``: arrays
+  (batch, length, width), ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is
+  always passed, by name.
 * ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, x)``: ``dtype`` the framework's own dtype object;
   ``arrangement`` "interleaved" or "concatenated"; ``x`` (batch, length, d_model), to which the encoding is to be added.
 
@@ -29,8 +30,28 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
+from conformance.problem import MASK_FORMS
 
+AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
+
+# What is passed by position, always by name, and by name to functions that have such a parameter.
+POSITIONAL: dict[str, tuple[str, ...]] = {
+    "attention": ("query", "key", "value"),
+    "multi_head_attention": ("query", "key", "value", "weights"),
+    "sinusoidal_encoding": ("length", "d_model"),
+}
+ALWAYS_PASSED: dict[str, tuple[str, ...]] = {
+    "attention": (),
+    "multi_head_attention": ("num_heads",),
+    "sinusoidal_encoding": ("dtype",),
+}
+SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
+    "attention": ("alignment",),
+    "multi_head_attention": ("alignment",),
+    "sinusoidal_encoding": ("arrangement",),
+}
 # Features that parameters of an attention function stand for: parameter name → feature of a problem.
 PARAMETER_FEATURES: dict[str, dict[str, str]] = {
     "attention": {
@@ -62,7 +83,7 @@ class Support:
 
     * ``features``: None reads them from the function's parameters (see PARAMETER_FEATURES); a set replaces that.
       ``lacks`` takes implied features away (``grouped-heads``, ``value-width``, …).
-    * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: ``bhld`` or ``blhd``, the order of query, key, value
+    * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: one of AXES, the order of query, key, value
       and output in its own interface.
     * ``routes``: for a feature, other ways in which the suite may ask for it by rewriting the inputs, in order of preference:
       ``mask`` (folded into the boolean mask), ``bias`` (folded into the additive bias), ``repeat`` (kv heads repeated).
@@ -79,9 +100,9 @@ class Support:
     operation: str = "attention"
     features: frozenset[str] | None = None
     lacks: frozenset[str] = frozenset()
-    dtypes: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16")
+    dtypes: tuple[str, ...] = DTYPES
     layouts: tuple[str, ...] = ("contiguous", "transposed", "strided", "expanded")
-    mask_forms: tuple[str, ...] = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
+    mask_forms: tuple[str, ...] = MASK_FORMS
     axes: str = "bhld"
     routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exclusive: frozenset[str] = frozenset()
@@ -126,22 +147,6 @@ class Framework(Protocol):
         """Whether the two arrays overlap in memory; False in frameworks with immutable arrays."""
 
 
-class Prepared(Protocol):
-    """A computation that is ready to run: conversion is behind, only the implementation's own work is left."""
-
-    def run(self) -> Any:
-        """Calls the implementation and waits for its result, which is returned as the framework has it."""
-
-    def inputs(self) -> dict[str, np.ndarray]:
-        """The inputs read back from the framework, by name, to see whether they were changed."""
-
-    def aliases(self, output: Any) -> bool:
-        """Whether the output shares memory with an input."""
-
-    def read(self, output: Any) -> np.ndarray:
-        """The output as NumPy, axes in canonical order. Raises TypeError if it is not an array of the framework."""
-
-
 @dataclass(frozen=True)
 class Implementation:
     """What is under test: a function, what it declares, and the framework whose arrays it takes."""
@@ -158,13 +163,18 @@ class Implementation:
         return self.support.operation
 
     @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the function's parameters; raises UsageError where Python cannot tell them."""
+        return tuple(signature_of(self.function, repr(self.function)).parameters)
+
+    @cached_property
     def features(self) -> frozenset[str]:
         """The features that it offers natively."""
         if self.support.features is not None:
             named = self.support.features
         else:
             table = PARAMETER_FEATURES[self.operation]
-            named = frozenset(table[name] for name in parameters(self.function) if name in table)
+            named = frozenset(table[name] for name in self.parameters if name in table)
         return (named | IMPLIED_FEATURES[self.operation]) - self.support.lacks
 
     def missing(self) -> str | None:
@@ -172,11 +182,11 @@ class Implementation:
         return self.framework.missing(self.support.device)
 
 
-def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The parameter names of ``function``; raises UsageError where Python cannot tell them."""
+def signature_of(function: Callable[..., Any], called: str) -> inspect.Signature:
+    """The signature of ``function``, which a message calls ``called``; raises UsageError where Python cannot tell it."""
     try:
-        return tuple(inspect.signature(function).parameters)
+        return inspect.signature(function)
     except (TypeError, ValueError):
         raise UsageError(
-            f"The parameters of {function!r} cannot be read: wrap it in a Python function whose parameters say what it takes."
+            f"The parameters of {called} cannot be read: wrap it in a Python function whose parameter names say what it takes."
         ) from None

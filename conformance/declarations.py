@@ -2,16 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import IMPLIED_FEATURES, PARAMETER_FEATURES, Implementation, Support, parameters
+from conformance.adapter import (
+    ALWAYS_PASSED,
+    AXES,
+    IMPLIED_FEATURES,
+    PARAMETER_FEATURES,
+    POSITIONAL,
+    SOMETIMES_PASSED,
+    Implementation,
+    Support,
+)
 from conformance.dtypes import DTYPES
 from conformance.oracle.profiles import PROFILES
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
-from conformance.registry import AXES
+from conformance.routes import WAYS
 from conformance.specification import conventions
-from conformance.user_function import ALWAYS_PASSED, POSITIONAL, SOMETIMES_PASSED
 
 COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")
-WAYS = ("native", "mask", "bias", "repeat")
 
 
 def known_features(operation: str) -> tuple[str, ...]:
@@ -34,8 +41,8 @@ def unknown_words(support: Support) -> list[str]:
 def foreign_parameters(implementation: Implementation) -> list[tuple[str, tuple[str, ...]]]:
     """Parameters by name that the suite never passes, so that they keep their defaults, each with those that it passes."""
     operation = implementation.operation
-    known = (*ALWAYS_PASSED.get(operation, ()), *PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
-    by_name = parameters(implementation.function)[len(POSITIONAL[operation]) :]
+    known = (*ALWAYS_PASSED[operation], *PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+    by_name = implementation.parameters[len(POSITIONAL[operation]) :]
     return [(name, known) for name in by_name if name not in known]
 
 

@@ -13,7 +13,7 @@ from conformance.declarations import known_features
 from conformance.errors import UsageError
 from conformance.harness import Subject
 from conformance.oracle.profiles import UNDECLARED
-from conformance.routes import DEFAULT_ROUTES
+from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
 
@@ -84,11 +84,9 @@ def _not_native(implementation: Implementation) -> Iterator[tuple[str, str]]:
     composed: list[str] = []
     lacking: list[str] = []
     for feature in known_features(implementation.operation):
-        ways = implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ()))
-        possible = [way for way in ways if way == "repeat" or way in offered]
-        if feature in offered:
-            continue
-        (composed if possible else lacking).append(f"{feature} (by {possible[0]})" if possible else feature)
+        ways = offered_ways(feature, implementation)
+        if feature not in offered:
+            (composed if ways else lacking).append(f"{feature} (by {ways[0]})" if ways else feature)
     yield "composed", ", ".join(composed)
     yield "lacks", ", ".join(lacking)
 

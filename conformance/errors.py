@@ -1,4 +1,4 @@
-"""The one exception that a user's mistake becomes: a sentence, exit code 2, no traceback."""
+"""The exceptions of the suite: what a user's mistake becomes, a sentence without a traceback, and what is not offered."""
 
 
 class UsageError(Exception):
@@ -10,3 +10,7 @@ class UsageError(Exception):
 
 class ProblemError(UsageError):
     """A problem text or a set of problem fields that describes no problem."""
+
+
+class Unsupported(Exception):
+    """The implementation does not offer what was asked; the text says which feature, dtype or layout. No mistake of anybody's."""

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Framework, Implementation, parameters
+from conformance.adapter import Framework, Implementation
+from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.problem import Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
-from conformance.specification.model import Unsupported
+from conformance.specification import conventions
 from conformance.values import materialise
 
 
 @dataclass
 class PreparedCall:
-    """A converted and bound call (see ``conformance.adapter.Prepared``)."""
+    """A converted and bound call: what is left to do is the implementation's own work."""
 
     framework: Framework
     call: Callable[[], Any]
@@ -25,15 +26,19 @@ class PreparedCall:
     swap: bool = False  # the implementation has length before heads
 
     def run(self) -> Any:
+        """Calls the implementation and waits for its result, which is returned as the framework has it."""
         return self.framework.wait(self.call())
 
     def inputs(self) -> dict[str, np.ndarray]:
+        """The inputs read back from the framework, by name, to see whether they were changed."""
         return {name: self.framework.to_numpy(array) for name, array in self.arrays.items()}
 
     def aliases(self, output: Any) -> bool:
+        """Whether the output shares memory with an input."""
         return any(self.framework.shares_memory(output, array) for array in self.arrays.values())
 
     def read(self, output: Any) -> np.ndarray:
+        """The output as NumPy, axes in canonical order. Raises TypeError if it is no array of the framework."""
         array = self.framework.to_numpy(output)
         return array.swapaxes(1, 2) if self.swap and array.ndim == 4 else array
 
@@ -48,7 +53,6 @@ class Subject:
         self.implementation = implementation
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
         self.raised: dict[str, str] = {}  # by convention, what it raised when asked
-        self._takes = parameters(implementation.function)
 
     def resolve(self, problem: Problem) -> Problem:
         """``problem`` with the sinusoidal arrangement filled in where it was left to the implementation."""
@@ -68,8 +72,6 @@ class Subject:
 
         Returns "unsupported" where it lacks a feature that the question needs, "raises" (see ``raised``) where it raises.
         """
-        from conformance.specification import conventions
-
         question, operation = conventions()[identifier], self.implementation.operation
         if operation not in question.operations:
             return "unsupported"
@@ -92,13 +94,13 @@ class Subject:
     def _known(self, problem: Problem) -> dict[str, str]:
         """The conventions, those observed that decide on the route of ``problem``."""
         if isinstance(problem, SinusoidalProblem):
-            if problem.arrangement != "default" and "arrangement" not in self._takes:
+            if problem.arrangement != "default" and "arrangement" not in self.implementation.parameters:
                 self.convention("CON-SINUSOID-ARRANGEMENT")
         elif (
             problem.causal in ("top-left", "bottom-right")
             and problem.query_length != problem.key_length
             and "causal" in self.implementation.features
-            and "alignment" not in self._takes
+            and "alignment" not in self.implementation.parameters
         ):
             self.convention("CON-ALIGNMENT")
         return self.conventions
@@ -164,9 +166,9 @@ class Subject:
         self, inputs: SinusoidalInputs, to: Callable[[np.ndarray], Any]
     ) -> tuple[list[Any], dict[str, Any]]:
         named: dict[str, Any] = {}
-        if "dtype" in self._takes:
+        if "dtype" in self.implementation.parameters:
             named["dtype"] = self.implementation.framework.dtype_of(inputs.dtype)
-        if "arrangement" in self._takes and inputs.arrangement != "default":
+        if "arrangement" in self.implementation.parameters and inputs.arrangement != "default":
             named["arrangement"] = inputs.arrangement
         if inputs.x is not None:
             named["x"] = to(inputs.x)
@@ -180,7 +182,7 @@ class Subject:
             named["mask"] = to(~inputs.mask if inverted else inputs.mask)
         if inputs.causal != "none":
             named["causal"] = True
-            if "alignment" in self._takes and inputs.causal != "default":
+            if "alignment" in self.implementation.parameters and inputs.causal != "default":
                 named["alignment"] = inputs.causal
         if inputs.key_lengths is not None:
             named["key_lengths"] = to(inputs.key_lengths)

@@ -3,14 +3,16 @@
 import contextlib
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from cachetools import LRUCache
 
+from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
+from conformance.errors import Unsupported
 from conformance.harness import PreparedCall, Subject
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
@@ -18,7 +20,6 @@ from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.problem import Problem
 from conformance.resources import shown
 from conformance.routes import Route
-from conformance.specification.model import Unsupported
 from conformance.values import materialise
 from conformance.verdict import Outcome, Verdict, judge
 
@@ -57,6 +58,11 @@ class Run:
     seconds: float
 
 
+def worst(judgements: Iterable[Judgement]) -> Judgement:
+    """The one that counts: of the worst outcome, and among those the largest r."""
+    return max(judgements, key=lambda judgement: (judgement.verdict.outcome.severity, judgement.verdict.r or 0.0))
+
+
 class Failed(Exception):
     """The call gave no output to compare; ``verdict`` says why."""
 
@@ -84,8 +90,6 @@ class Judge:
             expected = expect(self.inputs(problem), profile)
             if problem.values.name != "golden":
                 return expected
-            from conformance.cases.golden import golden_output
-
             return replace(expected, output=golden_output(problem))
 
         return _keep(self._expected, (problem.text, profile), make)

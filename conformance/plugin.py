@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from conformance import threads
+
 SWITCH = "ATTENTION_CONFORMANCE"  # set in the environment by a run of ours; its worker processes inherit it
 CHECKS = "conformance.checks"
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,5 +36,5 @@ def _share_cores() -> None:
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
     if workers:
-        for name in THREADS:
+        for name in threads.VARIABLES:
             os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // workers)))

@@ -14,14 +14,13 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from conformance.adapter import Framework, Implementation, Support
+from conformance.adapter import AXES, Framework, Implementation, Support
 from conformance.errors import UsageError
 from conformance.oracle.profiles import PROFILES
 from conformance.problem import PROBLEM_TYPES
 from conformance.resources import shown
 from conformance.user_function import check_signature, load
 
-AXES = ("bhld", "blhd")
 DEFAULT_FRAMEWORK = "numpy"
 
 
@@ -94,14 +93,14 @@ def source_of(function: Callable[..., Any]) -> str:
     return f"{shown(path)}:{line}"
 
 
-def _support(spec: str, function: Callable[..., Any], given: Mapping[str, str]) -> Support:
+def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) -> Support:
     """What ``function`` declares, with what was ``given`` in its place. Raises UsageError for words that mean nothing."""
     support = getattr(function, "conformance", Support())
     if not isinstance(support, Support):
         raise UsageError(
             f"{spec} has an attribute conformance of type {type(support).__name__}: make it a conformance.adapter.Support."
         )
-    support = replace(support, **given)  # type: ignore[arg-type]
+    support = replace(support, **given)
     for what, value, known in (
         ("operation", support.operation, PROBLEM_TYPES),
         ("order of axes", support.axes, AXES),

@@ -7,12 +7,12 @@ from tabulate import tabulate
 
 from conformance.adapter import Implementation
 from conformance.checks.procedures import PROCEDURES
-from conformance.errors import UsageError
+from conformance.errors import Unsupported, UsageError
 from conformance.harness import Subject
-from conformance.judging import Failed, Judge, Judgement
+from conformance.judging import Failed, Judge, Judgement, worst
 from conformance.oracle import Expected
 from conformance.problem import parse
-from conformance.specification.model import CHECKS, Unsupported
+from conformance.specification.model import CHECKS
 from conformance.verdict import Outcome, Verdict, judge
 
 SHOWN = 16  # elements of the worst row
@@ -45,13 +45,9 @@ def reproduce(text: str, implementation: Implementation, check: str = "values") 
         judgements = PROCEDURES[check](judging, subject, problem)
     except Unsupported as lacking:
         raise UsageError(f"{implementation.name} does not offer {lacking}, which the problem needs.") from None
-    worst = max(judgements, key=_badness)
-    lines = [*_summary(worst, implementation, check), *_worst_row(judging, subject, worst)]
-    return Reproduction(worst, "\n".join(lines))
-
-
-def _badness(judgement: Judgement) -> tuple[int, float]:
-    return list(Outcome).index(judgement.verdict.outcome), judgement.verdict.r or 0.0
+    judgement = worst(judgements)
+    lines = [*_summary(judgement, implementation, check), *_worst_row(judging, subject, judgement)]
+    return Reproduction(judgement, "\n".join(lines))
 
 
 def _summary(judgement: Judgement, implementation: Implementation, check: str) -> list[str]:

@@ -6,13 +6,16 @@ into the additive bias as −inf, kv heads repeated. Reports tell native from co
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Implementation, parameters
+from conformance.adapter import Implementation
+from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
-from conformance.specification.model import Unsupported
+
+WAYS = ("native", "mask", "bias", "repeat")
 
 # What the suite tries where ``Support.routes`` says nothing of a feature.
 DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
@@ -62,18 +65,21 @@ def _check_kind(problem: Problem, implementation: Implementation) -> None:
         raise Unsupported(f"layout {problem.layout}")
 
 
-def _ways(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> list[str]:
+def offered_ways(feature: str, implementation: Implementation) -> list[str]:
+    """The ways in which the implementation can be asked for ``feature``, by preference; none where it cannot."""
     offered = implementation.features
-    options = []
-    for way in implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ("native",))):
-        if way == "native":
-            possible = feature in offered and _native_fits(feature, problem, implementation, conventions)
-        elif isinstance(problem, AttentionProblem | MultiHeadProblem) and feature == "causal" and open_alignment(problem):
-            possible = False  # what is observed there is the implementation's own default
-        else:
-            possible = way in offered or (way == "repeat" and feature in offered)  # repeated heads alone would test nothing
-        if possible:
-            options.append(way)
+    ways = implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ("native",)))
+    # heads are repeated only where groups are offered too: repeated ones alone would test nothing
+    needs = {"native": feature, "repeat": feature, "mask": "mask", "bias": "bias"}
+    return [way for way in ways if needs.get(way) in offered]
+
+
+def _ways(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> list[str]:
+    options = offered_ways(feature, implementation)
+    if "native" in options and not _native_fits(feature, problem, implementation, conventions):
+        options.remove("native")
+    if isinstance(problem, AttentionProblem | MultiHeadProblem) and feature == "causal" and open_alignment(problem):
+        options = [way for way in options if way == "native"]  # what is observed there is the implementation's own default
     if not options:
         raise Unsupported(_lacking(feature, problem))
     return options
@@ -86,7 +92,7 @@ def open_alignment(problem: AttentionProblem | MultiHeadProblem) -> bool:
 def _native_fits(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> bool:
     """Whether the implementation's own parameter means what the problem says."""
     if isinstance(problem, SinusoidalProblem):
-        if feature in ("interleaved", "concatenated") and "arrangement" not in parameters(implementation.function):
+        if feature in ("interleaved", "concatenated") and "arrangement" not in implementation.parameters:
             return conventions.get("CON-SINUSOID-ARRANGEMENT", "interleaved") == feature
         return True
     if feature in ("mask", "bias") and isinstance(problem, AttentionProblem):
@@ -96,7 +102,7 @@ def _native_fits(feature: str, problem: Problem, implementation: Implementation,
         return problem.mask.form in implementation.support.mask_forms
     if feature != "causal" or problem.query_length == problem.key_length or problem.causal == "default":
         return True
-    if "alignment" in parameters(implementation.function):
+    if "alignment" in implementation.parameters:
         return True
     return conventions.get("CON-ALIGNMENT") == problem.causal
 
@@ -133,7 +139,7 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
         return inputs
     into_mask: list[np.ndarray] = []
     into_bias: list[np.ndarray] = []
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     for feature, way in route.ways.items():
         if way == "repeat":
             assert isinstance(inputs, AttentionInputs)
@@ -160,7 +166,7 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
         own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else _four(inputs.bias)
         infinity = np.array(-np.inf).astype(inputs.query.dtype)
         changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, _full_shape(inputs))
-    return replace(inputs, **changes)  # type: ignore[arg-type]
+    return replace(inputs, **changes)
 
 
 def _triangle(inputs: AttentionInputs | MultiHeadInputs) -> np.ndarray:

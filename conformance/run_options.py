@@ -55,7 +55,7 @@ FUNCTION_OPTIONS = (
         flag="--operation",
         help="what a plain function computes: attention (default), multi_head_attention, sinusoidal_encoding",
     ),
-    RunOption(flag="--axes", choices=("bhld", "blhd"), help="the order of a plain function's axes (default: bhld)"),
+    RunOption(flag="--axes", help="the order of a plain function's axes: bhld (default), blhd"),
     RunOption(flag="--profile", dest="conformance_profile", help="the numerics profile by which a plain function is judged"),
 )
 

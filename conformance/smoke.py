@@ -10,11 +10,11 @@ import numpy as np
 
 from conformance.adapter import Implementation
 from conformance.declarations import foreign_parameters, unknown_words
+from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement, Run
 from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.problem.multihead import OUTPUTS, WEIGHTS
-from conformance.specification.model import Unsupported
 from conformance.verdict import Outcome
 
 OK, FAIL, NOTE = "ok", "FAIL", "note"

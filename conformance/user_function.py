@@ -15,21 +15,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from conformance.adapter import PARAMETER_FEATURES, Implementation
+from conformance.adapter import (
+    ALWAYS_PASSED,
+    PARAMETER_FEATURES,
+    POSITIONAL,
+    SOMETIMES_PASSED,
+    Implementation,
+    signature_of,
+)
 from conformance.errors import UsageError
 
 FORM = "write module:function or path/to/file.py:function"
-POSITIONAL: dict[str, tuple[str, ...]] = {
-    "attention": ("query", "key", "value"),
-    "multi_head_attention": ("query", "key", "value", "weights"),
-    "sinusoidal_encoding": ("length", "d_model"),
-}
-ALWAYS_PASSED: dict[str, tuple[str, ...]] = {"multi_head_attention": ("num_heads",), "sinusoidal_encoding": ("dtype",)}
-SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
-    "attention": ("alignment",),
-    "multi_head_attention": ("alignment",),
-    "sinusoidal_encoding": ("arrangement",),
-}
 
 
 def load(spec: str) -> Callable[..., Any] | Implementation:
@@ -56,12 +52,7 @@ def load(spec: str) -> Callable[..., Any] | Implementation:
 
 def check_signature(function: Callable[..., Any], spec: str, operation: str) -> None:
     """Raises UsageError where the suite could not call ``function`` for ``operation``, with what to change."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"The parameters of {spec} cannot be read: wrap it in a Python function whose parameter names say what it takes."
-        ) from None
+    parameters = list(signature_of(function, spec).parameters.values())
     due = POSITIONAL[operation]
     by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -69,7 +60,7 @@ def check_signature(function: Callable[..., Any], spec: str, operation: str) -> 
         raise UsageError(
             f"{spec} takes {len(by_place)} positional parameters, where {operation} passes {len(due)}: {', '.join(due)}."
         )
-    always, optional = ALWAYS_PASSED.get(operation, ()), (*PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+    always, optional = ALWAYS_PASSED[operation], (*PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
     for parameter, role in zip(by_place, due, strict=False):
         if parameter.name in (*always, *optional):
             raise UsageError(f"{spec} has {parameter.name!r} in the place of {role}: {operation} passes {', '.join(due)} first.")

@@ -27,8 +27,20 @@ class Outcome(enum.StrEnum):
     CRASH = "CRASH"
 
     @property
+    def severity(self) -> int:
+        """The place in the order of this class."""
+        return _ORDER.index(self)
+
+    @property
+    def was_run(self) -> bool:
+        return self not in (Outcome.SKIPPED, Outcome.UNSUPPORTED)
+
+    @property
     def is_failure(self) -> bool:
-        return self not in (Outcome.PASS, Outcome.SKIPPED, Outcome.UNSUPPORTED)
+        return self.was_run and self is not Outcome.PASS
+
+
+_ORDER = tuple(Outcome)
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,6 @@ def _with_nonfinite(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expect
     """Where something is not finite: the patterns must agree, overflow of the expected value to the dtype's infinity included."""
     largest = float_type(expected.dtype).largest
     due = np.where(np.abs(want) > largest * (1 + float_type(expected.dtype).unit_roundoff), np.copysign(np.inf, want), want)
-    due = np.where(np.isnan(want), np.nan, due)
     same = (np.isnan(got) & np.isnan(due)) | (got == due)
     finite = np.isfinite(got) & np.isfinite(due)
     wrong = expected.judged & ~same & ~finite

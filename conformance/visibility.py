@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from conformance.errors import ProblemError
-from conformance.inputs import AttentionInputs
+from conformance.inputs import AttentionInputs, MultiHeadInputs
 
 
 def causal_offset(causal: str, query_length: int, key_length: int) -> int:
@@ -31,6 +31,19 @@ def visible_block(inputs: AttentionInputs, start: int, stop: int) -> Bool[np.nda
         present = (np.arange(key_length)[None, :] < inputs.key_lengths[:, None])[:, None, None, :]
         visible = present if visible is None else visible & present
     return visible
+
+
+def tokens_as_heads(inputs: MultiHeadInputs) -> AttentionInputs:
+    """Attention of as many heads over the tokens as they are: of query and key, visibility depends on the lengths alone."""
+    batch, query_length, width = inputs.query.shape
+    return AttentionInputs(
+        query=np.broadcast_to(inputs.query[:, None], (batch, inputs.num_heads, query_length, width)),
+        key=inputs.key[:, None],
+        value=inputs.value[:, None],
+        mask=inputs.mask,
+        causal=inputs.causal,
+        key_lengths=inputs.key_lengths,
+    )
 
 
 def visible_pairs(inputs: AttentionInputs) -> Bool[np.ndarray, "b hq lq lk"]:

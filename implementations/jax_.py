@@ -25,7 +25,7 @@ class JaxFramework:
 
     def missing(self, device: str) -> str | None:
         try:
-            import jax  # noqa: F401
+            import jax  # noqa: F401 – whether it can be imported is the question
         except ImportError:
             return "jax is not installed: pip install 'attention-conformance[jax]'."
         return None if device == "cpu" else f"the JAX implementations have no device {device!r}."

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from conformance.adapter import Implementation, Support
-from conformance.specification.model import Unsupported
+from conformance.errors import Unsupported
 from implementations.pytorch import CONVENTIONS, FRAMEWORK
 
 if TYPE_CHECKING:

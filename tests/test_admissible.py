@@ -6,7 +6,6 @@ import pytest
 from conformance.cases.admissible import (
     LEAST_RATIO,
     LEAST_RATIO_BFLOAT16,
-    NULLS,
     indistinguishable,
     null_outputs,
     reference_profile,
@@ -18,6 +17,7 @@ from conformance.inputs import AttentionInputs
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, Problem, Recipe, parse
 from conformance.specification import requirements
+from conformance.specification.model import NULLS
 from conformance.values import materialise
 from conformance.values.laws import LAWS
 

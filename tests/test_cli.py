@@ -58,6 +58,7 @@ def lines_of(result: Result, state: str) -> list[str]:
         (["repro", TEXT], "--implementation"),
         (["report", "no_such_records.jsonl"], "no_such_records.jsonl"),
         (["run", "--tier", "halfway"], "quick"),
+        (["run", "--implementation", named("misspelt")], "gruoped-heads"),
         (["run", "--max-examples", "many"], "many"),
         (["run", "-n", "some"], "-n some"),
         (["golden", "add", TEXT], "--requirement"),
@@ -149,6 +150,18 @@ def test_describe_shows_declarations_and_observations() -> None:
     assert re.search(r"^composed +key-lengths \(by mask\)$", shown, re.MULTILINE)
     assert re.search(r"^lacks +bias$", shown, re.MULTILINE)
     assert re.search(r"^CON-EMPTY-ROW +– +nan", shown, re.MULTILINE)
+
+
+def test_describe_lists_what_cannot_be_asked_for_as_lacking(tmp_path: Path) -> None:
+    file = tmp_path / "narrow.py"
+    file.write_text(
+        "from conformance.adapter import Support\n"
+        "def attention(query, key, value, *, mask=None): ...\n"
+        "attention.conformance = Support(lacks=frozenset({'grouped-heads'}), conventions={'CON-POLARITY': 'true-attends'})\n"
+    )
+    shown = invoke("describe", f"{file}:attention").stdout
+    assert re.search(r"^lacks +bias, grouped-heads, scale$", shown, re.MULTILINE)
+    assert re.search(r"^composed +causal \(by mask\), key-lengths \(by mask\)$", shown, re.MULTILINE)
 
 
 def test_describe_shows_where_declaration_and_observation_differ() -> None:
@@ -323,9 +336,9 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
         records = tmp_path / "reports" / "records.jsonl"
         _wait(lambda: records.exists() and records.read_bytes().count(b'"kind":"item"') >= 2)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        printed, told = process.communicate(timeout=60)
     assert process.returncode == ExitCode.INCONCLUSIVE
-    assert "Interrupted" in told
+    assert "Interrupted" in told, printed
     run = read_records(records)
     assert run.exit_code == ExitCode.INCONCLUSIVE
     assert len(run.items) >= 2

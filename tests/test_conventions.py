@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, Problem, parse
 from conformance.specification import conventions
-from conformance.specification.model import Unsupported
 from conformance.values import materialise
 from conformance.verdict import Outcome
 from implementations.numpy_ import FRAMEWORK, direct

@@ -17,7 +17,7 @@ from conformance.verdict import Outcome
 from tests import fakes, hostile
 from tests.support.commands import run_command
 
-EFFORT = Effort("custom", examples=2, free=False, seed=1)
+EFFORT = Effort(examples=2, free=False, seed=1)
 
 
 def judged(function: Callable[..., object], requirement: str, effort: Effort = EFFORT) -> ItemResult:
@@ -70,7 +70,7 @@ def test_what_the_signature_does_not_offer_is_unsupported_and_no_pass() -> None:
 
 
 def test_a_random_failure_is_shrunk_to_something_smaller_than_what_was_drawn() -> None:
-    result = judged(fakes.unscaled, "ATT-SCALE-001", Effort("custom", examples=20, free=False, seed=3))
+    result = judged(fakes.unscaled, "ATT-SCALE-001", Effort(examples=20, free=False, seed=3))
     drawn = [case for case in result.unexpected if case.stratum == "random"]
     assert math.prod(_sizes(drawn[0].text)) <= min(math.prod(_sizes(case.text)) for case in drawn)
     assert "repro" in drawn[0].repro

@@ -11,11 +11,11 @@ import pytest
 from conformance import registry
 from conformance.adapter import Implementation
 from conformance.dtypes import DTYPES, float_type
+from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.inputs import Weights
 from conformance.judging import Judge
 from conformance.problem import parse
-from conformance.specification.model import Unsupported
 from conformance.values.materialise import lay_out
 from conformance.verdict import Outcome
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.cases.palette import LARGEST, MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES
 from conformance.cases.random import corpus, shrink
 from conformance.cases.strategies import VARIANTS
 from conformance.problem import AttentionProblem, parse
 from conformance.specification import requirements
+from conformance.specification.palette import LARGEST, MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES
 from conformance.values import materialise
 
 RANDOM = [requirement for requirement in requirements().values() if requirement.random is not None]

@@ -1,15 +1,19 @@
 """The specification as data: ids, problems, and the rendered document."""
 
+import importlib
+import pkgutil
 import re
 from collections import Counter
 
 import numpy as np
 
+from conformance import checks
+from conformance.golden_tool.definitions import FILE_OF_AREA
 from conformance.inputs import AttentionInputs, SinusoidalInputs
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, parse
 from conformance.specification import conventions, render, requirements
-from conformance.specification.model import CHECKS
+from conformance.specification.model import AREAS, CHECKS
 from conformance.values import materialise
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
@@ -31,6 +35,12 @@ def test_ids_are_permanent_in_form_and_unbroken_in_each_area():
     assert len(numbers) == 6
     for area, given in numbers.items():
         assert sorted(given) == list(range(1, len(given) + 1)), area
+
+
+def test_every_area_has_a_module_of_checks_and_a_golden_file():
+    modules = [importlib.import_module(info.name) for info in pkgutil.iter_modules(checks.__path__, f"{checks.__name__}.")]
+    assert sorted(module.AREA for module in modules if hasattr(module, "AREA")) == sorted(AREAS)
+    assert set(FILE_OF_AREA) == set(AREAS)
 
 
 def test_sentences_are_sentences_and_different():

@@ -333,6 +333,12 @@ def test_low_visible_lowers_the_scores_that_the_projections_make(amount, weights
         assert np.abs(found[row, :, :, seen:]).max() < 100
 
 
+@pytest.mark.parametrize("law", ["heavy.1#1", "gaussian.1*2.0#1"])
+def test_positions_are_added_to_an_x_of_one_law(law):
+    with pytest.raises(ProblemError, match="gaussian only"):
+        materialise(parse(f"sinusoidal_encoding length=4 width=6 dtype=float32 batch=2 values={law}"))
+
+
 def test_low_visible_needs_a_channel_for_each_head():
     with pytest.raises(ProblemError, match="a channel for each of 6 heads"):
         materialise(parse(f"{MULTI_HEAD.replace('heads=3', 'heads=6').replace('model=6', 'model=5')} edits=low-visible.1#0"))

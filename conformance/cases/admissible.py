@@ -1,4 +1,4 @@
-"""Whether a problem can tell a right implementation from one that does hardly anything: the null models.
+"""Whether a problem can tell a right implementation from one that does hardly anything: the null models of the specification.
 
 A fixed tolerance may accept an output of zeros. Here each problem must put the null models far outside of its budget, under
 the reference profile of its dtype, or it does not count as a test of values.
@@ -18,18 +18,6 @@ from conformance.visibility import visible_pairs
 
 LEAST_RATIO = 10.0  # error / budget that a null model must reach
 LEAST_RATIO_BFLOAT16 = 3.0  # for values drawn at random in bfloat16
-
-# What each null model does; the names stand in ``Requirement.cannot_tell``.
-NULLS: dict[str, str] = {
-    "zeros": "gives zeros",
-    "mean": "gives all visible keys equal weight",
-    "argmax": "gives the visible key with the largest score all the weight",
-    "uniform": "gives all keys equal weight, hidden ones too",
-    "heads": "gives each head the output of its neighbour",
-    "position 0": "gives every position the encoding of position 0",
-    "shifted": "counts positions from 1",
-    "swapped": "has sine and cosine exchanged",
-}
 
 
 def reference_profile(dtype: str) -> str:

@@ -1,6 +1,5 @@
 """Runs an item, that is, one requirement on one implementation: its golden, designed and random cases, in this order."""
 
-import math
 import shlex
 import time
 from collections import Counter
@@ -11,12 +10,13 @@ from conformance.accuracy import Accuracy
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus, shrink
 from conformance.checks.procedures import PROCEDURES
-from conformance.expectations import ImplementationExpectations
+from conformance.errors import Unsupported
+from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
-from conformance.judging import Judge, Judgement
+from conformance.judging import Judge, Judgement, worst
 from conformance.problem import Problem
-from conformance.records.model import Case, Counts, Item, Stratum
-from conformance.specification.model import Requirement, Unsupported
+from conformance.records.model import Case, Counts, Item, StatusWord, Stratum
+from conformance.specification.model import Requirement
 from conformance.verdict import Outcome
 
 UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is left out and the first is shrunk
@@ -28,7 +28,6 @@ RANDOM_FAILURES_RECORDED = 8  # per item; more are counted only
 class Effort:
     """How much is run: ``examples`` drawn by Hypothesis per requirement, ``free`` shapes too, and the random ``seed``."""
 
-    tier: str
     examples: int
     free: bool
     seed: int
@@ -118,10 +117,10 @@ class ItemRun:
                     tally.accuracy.add(problem.dtype, profile, r)
             if judgement.bitwise is not None:
                 tally.bitwise.append(judgement.bitwise)
-        worst = max(judgements, key=_badness)
+        counting = worst(judgements)
         if self.requirement.check == "refuses":
-            tally.notes.append(worst.verdict.message)
-        return self._note(stratum, problem, worst)
+            tally.notes.append(counting.verdict.message)
+        return self._note(stratum, problem, counting)
 
     def _note(self, stratum: Stratum, problem: Problem, judgement: Judgement) -> bool:
         outcome = judgement.verdict.outcome
@@ -130,7 +129,7 @@ class ItemRun:
             self.tally.counts["failed"] += 1
         unexpected = stratum == "random" and outcome.is_failure and not status.expected
         if stratum != "random" or (outcome.is_failure and self._worth_recording(unexpected)):
-            self.tally.cases.append(self._record(stratum, problem, judgement, status.expected, status.reason))
+            self.tally.cases.append(self._record(stratum, problem, judgement, status))
         return unexpected
 
     def _worth_recording(self, unexpected: bool) -> bool:
@@ -138,7 +137,7 @@ class ItemRun:
         self.tally.counts["random failures"] += 1
         return unexpected or self.tally.counts["random failures"] <= RANDOM_FAILURES_RECORDED
 
-    def _record(self, stratum: Stratum, problem: Problem, judgement: Judgement, expected: bool, reason: str) -> Case:
+    def _record(self, stratum: Stratum, problem: Problem, judgement: Judgement, status: Status) -> Case:
         verdict = judgement.verdict
         return Case(
             id=f"{self.requirement.id}/{problem.digest}",
@@ -155,8 +154,8 @@ class ItemRun:
             got=verdict.got,
             want=verdict.want,
             budget=verdict.budget,
-            status="expected" if expected else "unexpected",
-            reason=reason,
+            status=status.word,
+            reason=status.reason,
             repro=repro_command(problem, self.subject, self.requirement) if verdict.outcome.is_failure else "",
         )
 
@@ -169,7 +168,7 @@ class ItemRun:
                 judgements = PROCEDURES[self.requirement.check](self.judge, self.subject, problem)
             except Unsupported:
                 return False
-            return max(judgements, key=_badness).verdict.outcome is first.outcome
+            return worst(judgements).verdict.outcome is first.outcome
 
         smallest = shrink(
             self.requirement, fails, examples=self.effort.examples, seed=self.effort.seed, free=free, limit=SHRINK_ATTEMPTS
@@ -186,9 +185,9 @@ class ItemRun:
         unexpected = [case for case in tally.cases if case.status == "unexpected"]
         failing = [case for case in tally.cases if case.outcome.is_failure]
         reason = next((case.reason for case in failing if case.reason), "")
-        status = "unexpected" if unexpected else "expected"
+        status: StatusWord = "unexpected" if unexpected else "expected"
         if failing:
-            outcome = max((case.outcome for case in failing), key=list(Outcome).index)
+            outcome = max((case.outcome for case in failing), key=lambda outcome: outcome.severity)
         elif ran:
             outcome = Outcome.PASS
         elif tally.counts["unsupported"]:
@@ -207,7 +206,7 @@ class ItemRun:
             requirement=self.requirement.id,
             implementation=self.subject.implementation.name,
             outcome=outcome,
-            status=status,  # type: ignore[arg-type]
+            status=status,
             reason=reason,
             counts=Counts(**{name: tally.counts[name] for name in ("golden", "designed", "random", "unsupported", "failed")}),
             examples=examples,
@@ -223,11 +222,6 @@ class ItemRun:
         if self.requirement.random is None or self.tally.counts["failed"] or 2 * examples >= self.effort.examples:
             return []
         return [f"Only {examples} of {self.effort.examples} random examples were run: too few to count as a pass."]
-
-
-def _badness(judgement: Judgement) -> tuple[int, float]:
-    verdict = judgement.verdict
-    return list(Outcome).index(verdict.outcome), -math.inf if verdict.r is None else verdict.r
 
 
 def repro_command(problem: Problem, subject: Subject, requirement: Requirement) -> str:

@@ -59,8 +59,9 @@ def load_skips(path: Path | str, known: Collection[str] | None = None) -> tuple[
     return tuple(patterns)
 
 
-def is_skipped(requirement: str, patterns: Collection[str]) -> bool:
-    return any(fnmatchcase(requirement, pattern) for pattern in patterns)
+def is_skipped(identifier: str, patterns: Collection[str]) -> bool:
+    """Whether a requirement or convention matches one of the patterns of a skips file."""
+    return any(fnmatchcase(identifier, pattern) for pattern in patterns)
 
 
 def parse(text: str, where: str, known_requirements: Collection[str] | None = None) -> tuple[Expected, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.expectations.file import ExpectationsFile
-from conformance.expectations.judging import NOT_RUN, alike
+from conformance.expectations.judging import alike
 from conformance.expectations.load import parse, text_of
 from conformance.expectations.model import Cases, Expected, file_stem
 from conformance.records.model import CONFORMANCE_TIERS, Case, Item
@@ -37,8 +37,8 @@ def _updated(run: Run, implementation: str, before: str, where: str) -> str:
     file = ExpectationsFile(before, where, implementation)
     entries = parse(before, where)
     file.demand_blocks(len(entries))
-    items = {i.requirement: i for i in run.items if i.implementation == implementation and i.outcome not in NOT_RUN}
-    cases = [case for case in run.cases if case.implementation == implementation and case.outcome not in NOT_RUN]
+    items = {i.requirement: i for i in run.items if i.implementation == implementation and i.outcome.was_run}
+    cases = [case for case in run.cases if case.implementation == implementation and case.outcome.was_run]
     saw_all = run.header.tier in CONFORMANCE_TIERS
     for requirement, item in sorted(items.items()):
         own = {

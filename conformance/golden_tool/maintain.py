@@ -14,6 +14,7 @@ from conformance.errors import UsageError
 from conformance.golden_tool.definitions import FILE_NAME, Definition, Definitions, read_definitions, with_appended
 from conformance.golden_tool.make import Made, make
 from conformance.resources import golden_folder
+from conformance.specification import requirements
 
 SCHEMA = "schema.json"
 
@@ -23,7 +24,7 @@ def add(
 ) -> str:
     """Makes the case of a problem's text, appends it to the files, and returns its id, the next one.
 
-    ``file`` is the name of the file it goes to (None given: that of the requirement's area). Raises UsageError where the
+    ``file`` is the name of the file it goes to (if none is given, that of the requirement's area). Raises UsageError where the
     requirement does not exist or is of another operation, or the problem is stored already; then nothing is written.
     """
     folder = folder or golden_folder()
@@ -169,8 +170,6 @@ def read_schema(folder: Path) -> dict[str, Any]:
 
 
 def _demand_requirement(definition: Definition) -> None:
-    from conformance.specification import requirements
-
     requirement = requirements().get(definition.requirement)
     if requirement is None:
         raise UsageError(f"There is no requirement {definition.requirement}: see docs/specification.md for those there are.")

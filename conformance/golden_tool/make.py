@@ -7,9 +7,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from conformance.cases.admissible import reference_profile
 from conformance.cases.golden import inputs_from
 from conformance.cases.golden_files import Tensors, describe
-from conformance.dtypes import float_type, round_to
+from conformance.dtypes import round_to
 from conformance.errors import UsageError
 from conformance.golden_tool.definitions import Definition
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
@@ -41,7 +42,7 @@ def make(definition: Definition, arrays: Mapping[str, np.ndarray], stored_budget
     drawn = definition.parsed()
     inputs = _inputs(definition, drawn, arrays)
     problem = _stored_problem(drawn, inputs, definition.number)
-    profile = "fused" if float_type(problem.dtype).is_16_bit else "strict"
+    profile = reference_profile(problem.dtype)
     expected = _expected(definition, inputs, expect(inputs, profile), stored_budget)
     named = _named(inputs)
     parameters = {

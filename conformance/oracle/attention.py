@@ -62,13 +62,13 @@ def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expect
     outputs, budgets, judged = [], [], []
     for start in range(0, len(positions), block):
         index = positions[start : start + block]
-        o, b, ok = _block(inputs, tensors, index, kv_heads, group, kind, unit)
+        o, b, ok = _block(inputs, tensors, index, kind, unit)
         outputs.append(o.reshape(batch, heads, len(index), value_width))
         budgets.append(b.reshape(batch, heads, len(index), value_width))
         judged.append(ok.reshape(batch, heads, len(index), 1))
     output, bound, decided = (_joined(parts) for parts in (outputs, budgets, judged))
     if dtype == "float64" and not EXTENDED and np.isfinite(output).all():
-        from conformance.oracle.exact import attention as exact_attention
+        from conformance.oracle.exact import attention as exact_attention  # mpmath is slow to import
 
         output = exact_attention(inputs)[:, :, positions]
     return Expected(output, bound, decided, (batch, heads, query_length, value_width), dtype, rows)
@@ -106,32 +106,20 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
 
 
 def _block(
-    inputs: AttentionInputs, tensors: _Tensors, index: Array, kv_heads: int, group: int, kind: FloatType, unit: Roundoffs
+    inputs: AttentionInputs, tensors: _Tensors, index: Array, kind: FloatType, unit: Roundoffs
 ) -> tuple[Array, Array, Array]:
     """Output, budget and judged rows of the query rows ``index``, as (B, Hkv, G, rows, ·)."""
     key_length = inputs.key.shape[2]
-    contiguous = index[-1] - index[0] + 1 == len(index)
-
-    def grouped(array: Array) -> Array:
-        """(#B, #Hq, rows, Lk) as (#B, #Hkv, #G, rows, Lk)."""
-        if array.shape[1] == 1:
-            return array[:, :, None]
-        return array.reshape(array.shape[0], kv_heads, group, *array.shape[2:])
-
-    if contiguous:
-        visible = visible_block(inputs, int(index[0]), int(index[-1]) + 1)
-    else:
-        parts = [visible_block(inputs, int(i), int(i) + 1) for i in index]
-        full = [np.broadcast_to(p, (*p.shape[:2], 1, p.shape[3])) for p in parts if p is not None]
-        visible = np.concatenate(full, axis=2) if full else None
-    visible = None if visible is None else grouped(visible)
+    groups = tensors.query.shape[1:3]
+    visible = _visible_to(index, inputs)
+    visible = None if visible is None else _grouped(visible, groups)
 
     query = tensors.query[..., index, :] if len(index) < tensors.query.shape[-2] else tensors.query
     products = (query @ tensors.key.swapaxes(-1, -2)) * tensors.scale
     scores = products
     if inputs.bias is not None:
         bias = inputs.bias.reshape((1,) * (4 - inputs.bias.ndim) + inputs.bias.shape)
-        bias = grouped(bias if bias.shape[2] == 1 else bias[:, :, index]).astype(products.dtype)
+        bias = _grouped(bias if bias.shape[2] == 1 else bias[:, :, index], groups).astype(products.dtype)
         seen = bias != -np.inf
         if not seen.all():
             visible = seen if visible is None else visible & seen
@@ -169,6 +157,19 @@ def _block(
     if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:
         output, judged = _spread_nonfinite(inputs, tensors, index, visible, weights, output, judged)
     return output, bound, judged
+
+
+def _visible_to(index: Array, inputs: AttentionInputs) -> Bool[Array, "#b #hq #rows lk"] | None:
+    """The visible pairs of the query rows ``index``; None where all are visible."""
+    if index[-1] - index[0] + 1 == len(index):
+        return visible_block(inputs, int(index[0]), int(index[-1]) + 1)
+    rows = [visible for i in index if (visible := visible_block(inputs, int(i), int(i) + 1)) is not None]
+    return np.concatenate(rows, axis=2) if rows else None
+
+
+def _grouped(array: Array, groups: tuple[int, ...]) -> Array:
+    """(#B, #Hq, rows, Lk) as (#B, #Hkv, #G, rows, Lk), ``groups`` being (Hkv, G)."""
+    return array[:, :, None] if array.shape[1] == 1 else array.reshape(array.shape[0], *groups, *array.shape[2:])
 
 
 def _unit_of(value: Array) -> float:

@@ -5,12 +5,12 @@ from jaxtyping import Float
 
 from conformance.dtypes import float_type
 from conformance.errors import ProblemError
-from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.inputs import MultiHeadInputs
 from conformance.oracle import budget
 from conformance.oracle.attention import EXTENDED, work_dtype
 from conformance.oracle.expected import Expected
 from conformance.oracle.profiles import Roundoffs, roundoffs
-from conformance.visibility import visible_block
+from conformance.visibility import tokens_as_heads, visible_block
 
 Array = np.ndarray
 
@@ -35,7 +35,7 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
 
     scale = 1.0 / np.sqrt(work(q.shape[-1]))
     products = (q @ k.swapaxes(-1, -2)) * scale
-    visible = _visible(inputs)
+    visible = visible_block(tokens_as_heads(inputs), 0, inputs.query.shape[1])
     scores = products if visible is None else np.where(visible, products, -np.inf)
     top = scores.max(-1, keepdims=True)
     empty = top == -np.inf
@@ -60,7 +60,7 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
     else:
         output, bound = _through_output(inputs, p64, error, v64, o64, rest, visible, attended, work, kind.subnormal, u, unit)
     if dtype == "float64" and not EXTENDED:
-        from conformance.oracle.exact import multi_head_attention as exact_multi_head
+        from conformance.oracle.exact import multi_head_attention as exact_multi_head  # mpmath is slow to import
 
         output = exact_multi_head(inputs)
     return Expected(output, bound, judged, output.shape, dtype)
@@ -83,15 +83,6 @@ def _split(array: Float[Array, "b l inner"], heads: int) -> Float[Array, "b h l 
 
 def _merge(array: Float[Array, "b h l d"]) -> Float[Array, "b l inner"]:
     return array.swapaxes(1, 2).reshape(array.shape[0], array.shape[2], -1)
-
-
-def _visible(inputs: MultiHeadInputs) -> Array | None:
-    """Visible pairs by the rules of plain attention, which needs only the lengths of query and key."""
-    shell = AttentionInputs(
-        query=inputs.query[:, None], key=inputs.key[:, None], value=inputs.value[:, None],
-        mask=inputs.mask, causal=inputs.causal, key_lengths=inputs.key_lengths,
-    )  # fmt: skip
-    return visible_block(shell, 0, inputs.query.shape[1])
 
 
 def _score_error_of_projections(query: Array, key: Array, query_error: Array, key_error: Array, scale: float) -> Array:
@@ -125,8 +116,7 @@ def _through_output(
     product = _merge(exact) @ matrix.astype(work)
     bias = inputs.weights.output_bias
     output = product if bias is None else product + bias.astype(work)
-    bound = (1.0 + unit.output + 4.0 * unit.probabilities) * spread
-    bound += 3.0 * np.sqrt(_merge(rest) ** 2 @ matrix64**2)
+    bound = budget.combine(3.0 * np.sqrt(_merge(rest) ** 2 @ matrix64**2), spread, unit)
     bound += 3.0 * np.sqrt(heads * width) * unit.accumulator * (np.abs(_merge(attended)) @ np.abs(matrix64))
     bound += u * (np.abs(product) + np.abs(output)).astype(np.float64) + subnormal
     return output, bound

@@ -52,10 +52,10 @@ TIGHTEST_FIRST: dict[str, tuple[str, ...]] = {
 def roundoffs(profile: str, dtype: str) -> Roundoffs:
     """The unit roundoffs of ``profile`` for outputs of ``dtype``; raises UsageError for an unknown profile.
 
-    For float32 and float64 the accumulator is never taken finer than the dtype's own u, nor coarser than the profile says.
+    Unless the profile says otherwise, products are accumulated in float32, or in float64 for float64.
     """
     u = float_type(dtype).unit_roundoff
-    a = min(_A, u) if dtype != "float64" else u
+    a = min(_A, u)
     if profile == "strict":
         return Roundoffs(u, u, u, u)
     if profile == "inner32":

@@ -1,5 +1,7 @@
 """The oracle of the sinusoidal positional encoding (Vaswani et al. 2017, section 3.5)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from conformance.dtypes import float_type
@@ -39,9 +41,7 @@ def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expe
     if kind.is_16_bit:
         bound = bound + kind.unit_roundoff * np.abs(table).astype(np.float64) + kind.subnormal
     if inputs.dtype == "float64" and not EXTENDED:
-        from dataclasses import replace
-
-        from conformance.oracle.exact import sinusoidal_encoding
+        from conformance.oracle.exact import sinusoidal_encoding  # mpmath is slow to import
 
         table = sinusoidal_encoding(replace(inputs, x=None))
     shape: tuple[int, ...] = (inputs.length, inputs.width)

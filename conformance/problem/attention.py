@@ -61,11 +61,7 @@ class AttentionProblem:
         for name, recipe in (("mask", self.mask), ("bias", self.bias)):
             if recipe is not None:
                 fields_of.one_of(f"the form of {name}", recipe.form, MASK_FORMS)
-        if self.key_lengths is not None:
-            fields_of.demand(
-                len(self.key_lengths) == self.batch and all(0 <= n <= self.key_length for n in self.key_lengths),
-                f"lengths={self.key_lengths} must be {self.batch} numbers from 0 to the key length {self.key_length}.",
-            )
+        fields_of.fitting(self.key_lengths, self.batch, self.key_length)
 
     @cached_property
     def text(self) -> str:
@@ -111,13 +107,13 @@ class AttentionProblem:
             value_width=value_width,
             dtype=fields_of.required(fields, "dtype"),
             values=Recipe.parse(fields_of.required(fields, "values"), "values"),
-            mask=Recipe.parse(fields["mask"], "mask") if "mask" in fields else None,
-            bias=Recipe.parse(fields["bias"], "bias") if "bias" in fields else None,
+            mask=fields_of.recipe(fields, "mask"),
+            bias=fields_of.recipe(fields, "bias"),
             causal=fields.get("causal", "none"),
             key_lengths=fields_of.integers(fields, "lengths", ",") if "lengths" in fields else None,
             scale=fields_of.number(fields, "scale"),
             layout=fields.get("layout", "contiguous"),
-            edits=tuple(Recipe.parse(word, "edits") for word in fields["edits"].split(",")) if "edits" in fields else (),
+            edits=fields_of.recipes(fields, "edits"),
         )
 
     @cached_property

@@ -70,11 +70,7 @@ class MultiHeadProblem:
             self.weights == "full" or self.model_width == self.inner_width == self.value_inner_width,
             "weights=shared needs the model width to equal the inner widths.",
         )
-        if self.key_lengths is not None:
-            fields_of.demand(
-                len(self.key_lengths) == self.batch and all(0 <= n <= self.key_length for n in self.key_lengths),
-                f"lengths={self.key_lengths} must be {self.batch} numbers from 0 to the key length {self.key_length}.",
-            )
+        fields_of.fitting(self.key_lengths, self.batch, self.key_length)
 
     @cached_property
     def text(self) -> str:
@@ -125,10 +121,10 @@ class MultiHeadProblem:
             weights=fields.get("weights", "full"),
             projection_bias=projection == "bias",
             output=fields.get("output", "plain"),
-            mask=Recipe.parse(fields["mask"], "mask") if "mask" in fields else None,
+            mask=fields_of.recipe(fields, "mask"),
             causal=fields.get("causal", "none"),
             key_lengths=fields_of.integers(fields, "lengths", ",") if "lengths" in fields else None,
-            edits=tuple(Recipe.parse(word, "edits") for word in fields["edits"].split(",")) if "edits" in fields else (),
+            edits=fields_of.recipes(fields, "edits"),
         )
 
     @cached_property

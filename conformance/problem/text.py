@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from conformance.errors import ProblemError
+from conformance.problem.recipe import Recipe
 
 
 def split_fields(text: str, known: Iterable[str]) -> dict[str, str]:
@@ -54,6 +55,15 @@ def number(fields: Mapping[str, str], name: str) -> float | None:
         raise ProblemError(f"{name}={fields[name]!r} is not a number.") from None
 
 
+def recipes(fields: Mapping[str, str], name: str) -> tuple[Recipe, ...]:
+    """The recipes that a field lists, none where it is left out."""
+    return tuple(Recipe.parse(word, name) for word in fields[name].split(",")) if name in fields else ()
+
+
+def recipe(fields: Mapping[str, str], name: str) -> Recipe | None:
+    return Recipe.parse(fields[name], name) if name in fields else None
+
+
 def pair(first: int, second: int) -> str:
     return str(first) if first == second else f"{first}/{second}"
 
@@ -72,6 +82,14 @@ def positive(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise ProblemError(f"{name}={size} must be at least 1.")
+
+
+def fitting(lengths: tuple[int, ...] | None, batch: int, key_length: int) -> None:
+    """Raises ProblemError unless there is a key length from 0 to ``key_length`` for each batch row, or none at all."""
+    demand(
+        lengths is None or (len(lengths) == batch and all(0 <= n <= key_length for n in lengths)),
+        f"lengths={lengths} must be {batch} numbers from 0 to the key length {key_length}.",
+    )
 
 
 def digest(text: str) -> str:

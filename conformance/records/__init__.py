@@ -8,6 +8,7 @@ from conformance.records.entries import implementation_entry, requirement_entry
 from conformance.records.environment import current_environment
 from conformance.records.lines import decode, encode
 from conformance.records.model import (
+    CONFORMANCE_TIERS,
     SCHEMA_VERSION,
     Case,
     Convention,
@@ -19,6 +20,7 @@ from conformance.records.model import (
     Item,
     Line,
     RequirementEntry,
+    Tier,
     Timing,
     Totals,
 )
@@ -27,7 +29,7 @@ from conformance.records.run import Run, merge
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "SCHEMA_VERSION", "Case", "Convention", "Counts", "Environment", "Footer", "Header", "ImplementationEntry",
-    "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "Timing", "Totals", "current_environment", "decode", "encode",
-    "implementation_entry", "merge", "read_records", "requirement_entry",
+    "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Environment", "Footer", "Header",
+    "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "Tier", "Timing", "Totals",
+    "current_environment", "decode", "encode", "implementation_entry", "merge", "read_records", "requirement_entry",
 ]  # fmt: skip

@@ -22,8 +22,6 @@ from conformance.records.model import (
 )
 from conformance.verdict import Outcome
 
-_NOT_RUN = (Outcome.SKIPPED, Outcome.UNSUPPORTED)
-
 
 @dataclass(frozen=True)
 class Run:
@@ -177,6 +175,5 @@ def _merged_item(group: Sequence[Item]) -> Item:
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
     """The worst of the shards that ran; of all, where none ran."""
-    order = list(Outcome)
-    ran = [outcome for outcome in outcomes if outcome not in _NOT_RUN]
-    return max(ran or outcomes, key=order.index)
+    ran = [outcome for outcome in outcomes if outcome.was_run]
+    return max(ran or outcomes, key=lambda outcome: outcome.severity)

@@ -3,7 +3,6 @@
 import faulthandler
 import os
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from conformance.adapter import Implementation
 from conformance.checks.conventions import observe_convention
 from conformance.checks.items import ItemResult, ItemRun
+from conformance.expectations import is_skipped
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.records import Item, encode
@@ -95,7 +95,7 @@ class Items:
         return [result.item, *result.cases]
 
     def _skip_reason(self, identifier: str, implementation: Implementation) -> str | None:
-        if any(fnmatchcase(identifier, pattern) for pattern in self.settings.skips):
+        if is_skipped(identifier, self.settings.skips):
             return "listed in the skips file"
         return implementation.missing()
 
@@ -119,7 +119,7 @@ class Items:
 def _conclude(item: Item, cases: list[Any]) -> None:
     if item.status == "unexpected":
         pytest.fail(failure_message(item, cases), pytrace=False)
-    if item.outcome in (Outcome.SKIPPED, Outcome.UNSUPPORTED):
+    if not item.outcome.was_run:
         pytest.skip(f"{item.outcome}: {item.reason}")
     if item.outcome.is_failure:
         pytest.xfail(item.reason)

@@ -12,8 +12,10 @@ import pytest
 from conformance import registry
 from conformance.adapter import Implementation
 from conformance.checks.items import Effort
+from conformance.declarations import unknown_words
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, builtin_expectations, load, load_skips
+from conformance.records import Tier
 from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
 from conformance.specification import conventions, requirements
 
@@ -37,7 +39,7 @@ class Settings:
 
     implementations: tuple[Implementation, ...]
     effort: Effort
-    tier: str
+    tier: Tier
     skips: tuple[str, ...]
     expectations: Expectations
     records: Path | None
@@ -59,7 +61,7 @@ def settings_from(config: pytest.Config) -> Settings:
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
     return Settings(
         implementations=implementations,
-        effort=Effort(option.tier, examples, free=option.tier != "quick", seed=_seed(config)),
+        effort=Effort(examples, free=option.tier != "quick", seed=_seed(config)),
         tier=option.tier if option.max_examples is None else "custom",
         skips=load_skips(Path(option.skips), {*known, *conventions()}) if option.skips else (),
         expectations=_expectations(option.expectations, known),
@@ -72,11 +74,15 @@ def settings_from(config: pytest.Config) -> Settings:
 
 def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, ...]:
     """The built-in implementations that names and patterns mean, and functions made with what is ``given``; without a name, all
-    that are built in. Raises UsageError for what cannot be found."""
+    that are built in. Raises UsageError for what cannot be found, and for declarations that mean nothing."""
     if not names:
         return tuple(registry.builtin().values())
     found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
-    return tuple({implementation.name: implementation for some in found for implementation in some}.values())
+    by_name = {implementation.name: implementation for some in found for implementation in some}
+    for name, implementation in by_name.items():
+        for sentence in unknown_words(implementation.support):
+            raise UsageError(f"{name}: {sentence}")
+    return tuple(by_name.values())
 
 
 def _demand_one_that_runs(implementations: Sequence[Implementation]) -> None:

@@ -14,6 +14,7 @@ from conformance import __version__
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import (
+    CONFORMANCE_TIERS,
     Convention,
     Header,
     Item,
@@ -67,7 +68,7 @@ class Recorder:
             specification=SPEC_VERSION,
             started=datetime.now(UTC),
             seed=self.settings.effort.seed,
-            tier=self.settings.tier,  # type: ignore[arg-type]
+            tier=self.settings.tier,
             command=_command(),
             environment=current_environment(),
             implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
@@ -77,7 +78,7 @@ class Recorder:
     def pytest_report_header(self) -> list[str]:
         effort = self.settings.effort
         names = ", ".join(i.name for i in self.settings.implementations)
-        stamp = "" if self.settings.tier in ("full", "exhaustive") else " – not a conformance result"
+        stamp = "" if self.settings.tier in CONFORMANCE_TIERS else " – not a conformance result"
         suite = f"attention-conformance {__version__}, specification {SPEC_VERSION}, tier {self.settings.tier}{stamp}"
         return [f"{suite}, {effort.examples} examples a requirement, seed {effort.seed}", f"implementations: {names}"]
 
@@ -102,7 +103,8 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
-            records = [decode(line) for line in dict(report.user_properties).get(PROPERTY, ())]  # type: ignore[attr-defined]
+            lines: Any = dict(report.user_properties).get(PROPERTY, ())
+            records = [decode(line) for line in lines]
             for record in records:
                 self._record(record)
             self._failed_otherwise += report.failed and not any(isinstance(record, Item) for record in records)
@@ -132,7 +134,7 @@ class Recorder:
         reason = status.reason or f"It {what}."
         item = Item(
             requirement=match["id"], implementation=match["implementation"], outcome=outcome, seconds=elapsed, reason=reason,
-            status="expected" if status.expected else "unexpected",
+            status=status.word,
         )  # fmt: skip
         self._record(item)
         if status.expected:
@@ -146,7 +148,7 @@ class Recorder:
             self.writer.write(record)
         if isinstance(record, Item):
             self.items += 1
-            self.judged += record.outcome not in (Outcome.SKIPPED, Outcome.UNSUPPORTED)
+            self.judged += record.outcome.was_run
             self.unexpected += record.status == "unexpected"
 
     # End

@@ -1,9 +1,9 @@
 """Random problems of all operations, wider than what a conformance run draws: any shape from 1 to 300, any combination."""
 
-from conformance.cases.draw import ALL_DTYPES, ALL_FORMS
-from conformance.cases.palette import SHAPES
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.problem import MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.soak.dice import Dice
+from conformance.specification.draw import ALL_DTYPES
+from conformance.specification.palette import SHAPES
 
 LONGEST, WIDEST = 300, 128
 TILE_EDGES = (63, 64, 65, 127, 128, 129, 257)
@@ -62,8 +62,8 @@ def _attention(dice: Dice) -> AttentionProblem:
     return AttentionProblem(
         batch=batch, heads=heads, kv_heads=kv_heads, query_length=query_length, key_length=key_length, width=width,
         value_width=value_width, dtype=dtype, values=_law(dice, dtype),
-        mask=_mask(dice, dice.one_of(ALL_FORMS), key_length) if dice.often(0.5) else None,
-        bias=_bias(dice, dice.one_of(ALL_FORMS)) if dice.often(0.4) else None,
+        mask=_mask(dice, dice.one_of(MASK_FORMS), key_length) if dice.often(0.5) else None,
+        bias=_bias(dice, dice.one_of(MASK_FORMS)) if dice.often(0.4) else None,
         causal=causal,
         key_lengths=tuple(dice.between(0, key_length) for _ in range(batch)) if dice.often(0.2) else None,
         scale=dice.one_of(SCALES) if dice.often(0.3) else None,
@@ -132,7 +132,7 @@ def _multi_head(dice: Dice) -> MultiHeadProblem:
         values=Recipe("gaussian", dice.seed(), argument=dice.one_of((None, 0.3, 3.0))), source=source,
         weights="shared" if model == inner == value_inner and dice.often(0.3) else "full",
         projection_bias=dice.often(0.5), output=dice.one_of(("none", "plain", "bias")),
-        mask=_mask(dice, dice.one_of(ALL_FORMS), key_length) if masked else None,
+        mask=_mask(dice, dice.one_of(MASK_FORMS), key_length) if masked else None,
         causal=dice.one_of(("none", "none", "top-left")),
         key_lengths=tuple(dice.between(1, key_length) for _ in range(batch)) if dice.often(0.2) else None,
         edits=(Recipe(dice.one_of(MULTI_HEAD_EDITS), dice.seed()),) if dice.often(0.3) else (),

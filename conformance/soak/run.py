@@ -1,10 +1,8 @@
 """Draws problems, judges them on every implementation, and keeps the largest r by implementation, dtype and profile."""
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
@@ -13,13 +11,14 @@ import numpy as np
 from conformance import registry
 from conformance.accuracy import Distribution
 from conformance.adapter import Implementation
-from conformance.cases.palette import SHAPES
+from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
 from conformance.judging import Judge
 from conformance.problem import AttentionProblem, Problem
 from conformance.soak.draw import SHARED_SHAPES, draw
-from conformance.specification.model import Unsupported
+from conformance.specification.palette import SHAPES
+from conformance.threads import single_threads
 
 # What is honest by construction: each computes the formula, and rounds where its profile says.
 HONEST: tuple[str, ...] = (
@@ -28,7 +27,6 @@ HONEST: tuple[str, ...] = (
     "jax-nn-sdpa", "jax-einsum",
 )  # fmt: skip
 CHUNK = 250  # problems that a process takes at once
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Key = tuple[str, str, str]  # implementation, dtype, profile
 
 
@@ -87,27 +85,12 @@ def soak(
         registry.resolve(name)
     total = Soaked()
     chunks = [range(start, min(start + CHUNK, problems)) for start in range(0, problems, CHUNK)]
-    with _single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for finished in as_completed([pool.submit(_chunk, names, chunk, seed) for chunk in chunks]):
             part = finished.result()
             total.merge(part)
             progress(part.problems)
     return total
-
-
-@contextmanager
-def _single_threads() -> Iterator[None]:
-    """Processes that start meanwhile use one thread each: small problems gain nothing from more, which would be in the way."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _chunk(names: Sequence[str], numbers: range, seed: int) -> Soaked:

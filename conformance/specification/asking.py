@@ -9,11 +9,12 @@ from itertools import product
 
 import numpy as np
 
-from conformance.cases.draw import KEY_FORMS
+from conformance.errors import Unsupported
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe
 from conformance.specification.build import attention, multi_head
-from conformance.specification.model import Ask, Observer, Unsupported
+from conformance.specification.draw import KEY_FORMS
+from conformance.specification.model import Ask, Observer
 from conformance.values import materialise
 from conformance.verdict import Outcome, judge
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from conformance.cases.palette import MULTI_HEAD_SHAPES, SHAPES
 from conformance.dtypes import DTYPES
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
 ALL = DTYPES
 HALF = ("float16", "bfloat16")

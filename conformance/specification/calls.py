@@ -1,7 +1,7 @@
 """ATT-OUT, second part: repeated calls, memory, layouts and sizes."""
 
-from conformance.cases.draw import GENERAL_LAWS, Draw
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
 
 _CALLS = (

@@ -1,7 +1,7 @@
 """ATT-HEAD, first part: grouped heads in plain attention."""
 
-from conformance.cases.draw import Draw
 from conformance.specification.build import F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
 _GQA = "Ainslie et al. 2023 (arXiv 2305.13245)"

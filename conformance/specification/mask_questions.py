@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from conformance.errors import Unsupported
 from conformance.inputs import MultiHeadInputs
 from conformance.problem import Recipe
 from conformance.specification.asking import OTHER, REFUSED, KeyProblem, asked, attention_problems, masked, multi_head_problems
-from conformance.specification.model import Ask, Convention, Observer, Unsupported
+from conformance.specification.model import Ask, Convention, Observer
 from conformance.values import materialise
 
 _NEGLIGIBLE = 1e-4  # of what one token contributes to an output; weights of the tokens that count are far larger

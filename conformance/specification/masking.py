@@ -1,10 +1,8 @@
 """ATT-MASK, first part: boolean masks, biases, key lengths, and how they combine."""
 
-from conformance.cases.draw import Draw
 from conformance.specification.build import F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
-
-_POLARITY = "A boolean mask is True where the query may attend to the key"
 
 
 def _form_requirement(

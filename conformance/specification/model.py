@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.cases.draw import AnyDraw
 from conformance.problem import Problem
+from conformance.specification.draw import AnyDraw
 
 AREAS: dict[str, str] = {
     "OUT": "Outputs",
@@ -29,6 +29,18 @@ CHECKS: dict[str, str] = {
     "refuses": "the invalid request raises; silent acceptance is recorded",
 }
 
+# Null models (conformance/cases/admissible.py), and what each does: outputs that a case must tell from the truth.
+NULLS: dict[str, str] = {
+    "zeros": "gives zeros",
+    "mean": "gives all visible keys equal weight",
+    "argmax": "gives the visible key with the largest score all the weight",
+    "uniform": "gives all keys equal weight, hidden ones too",
+    "heads": "gives each head the output of its neighbour",
+    "position 0": "gives every position the encoding of position 0",
+    "shifted": "counts positions from 1",
+    "swapped": "has sine and cosine exchanged",
+}
+
 _ID = re.compile(r"ATT-(?P<area>[A-Z]+)-\d{3}")
 
 
@@ -41,8 +53,8 @@ class Requirement:
     """One testable sentence.
 
     ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``random`` says
-    what Hypothesis may draw for it. ``cannot_tell`` names the null models (conformance/cases/admissible.py) that its cases
-    cannot tell from the truth, by their very purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
+    what Hypothesis may draw for it. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
+    purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
     """
 
     id: str
@@ -61,6 +73,7 @@ class Requirement:
         assert match and match["area"] in AREAS, self.id
         assert self.check in CHECKS, self.check
         assert bool(self.exempt) == bool(self.cannot_tell), self.id
+        assert set(self.cannot_tell) <= set(NULLS), self.id
 
     @property
     def area(self) -> str:
@@ -96,7 +109,3 @@ class Convention:
     def observe(self, ask: Ask, operation: str) -> str:
         """The answer that the outputs of an implementation of ``operation`` give. Raises Unsupported, and what ``ask`` raises."""
         return self.observers[operation](ask)
-
-
-class Unsupported(Exception):
-    """The implementation does not offer what was asked; the text says which feature, dtype or layout."""

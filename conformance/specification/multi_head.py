@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from conformance.cases.draw import MultiHeadDraw
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, NO_F16, joined, multi_head
+from conformance.specification.draw import MultiHeadDraw
 from conformance.specification.model import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2"

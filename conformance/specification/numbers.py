@@ -1,7 +1,7 @@
 """ATT-NUM: NaN, infinity, signed zero, subnormal and very large numbers."""
 
-from conformance.cases.draw import Draw
 from conformance.specification.build import F32, F32_HALF, attention, joined, multi_head
+from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
 _IEEE = "IEEE 754-2019"

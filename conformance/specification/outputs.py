@@ -1,7 +1,7 @@
 """ATT-OUT, first part: what comes out, in which shape and type, and the relations that it obeys."""
 
-from conformance.cases.draw import GENERAL_LAWS, Draw
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1"

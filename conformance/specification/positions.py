@@ -1,8 +1,8 @@
 """ATT-POS: the sinusoidal positional encoding."""
 
-from conformance.cases.draw import SinusoidalDraw
 from conformance.problem import SinusoidalProblem
 from conformance.specification.build import ALL, F32, HALF, joined, sinusoidal
+from conformance.specification.draw import SinusoidalDraw
 from conformance.specification.model import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.5"

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from conformance.cases.admissible import NULLS
 from conformance.specification import SPEC_VERSION, conventions, requirements
-from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
+from conformance.specification.model import AREAS, CHECKS, NULLS, Convention, Requirement
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
 from conformance.values.masks import BIASES, MASKS

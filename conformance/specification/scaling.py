@@ -1,7 +1,7 @@
 """ATT-SCALE: the factor before softmax, and scores far from 0."""
 
-from conformance.cases.draw import Draw
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, NO_F16, attention, joined
+from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1, equation 1"

@@ -1,7 +1,7 @@
 """ATT-MASK, second part: causal alignment, and that what is hidden has no say."""
 
-from conformance.cases.draw import Draw
 from conformance.specification.build import F32, F32_BF16, F32_HALF, NO_F16, attention, joined
+from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
 _CAUSAL_LAWS = ("spread.1", "frontier.1", "gaussian.1", "signatures.1")

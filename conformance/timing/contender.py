@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from conformance.errors import Unsupported
 from conformance.harness import PreparedCall, Subject
 from conformance.judging import Failed, Judge, verdict_of_exception
 from conformance.problem import Problem
 from conformance.routes import Route
-from conformance.specification.model import Unsupported
 from conformance.verdict import Outcome, Verdict
 from conformance.verdict import judge as compare
 

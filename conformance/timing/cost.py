@@ -11,17 +11,18 @@ from itertools import count
 from statistics import median
 
 from conformance import registry
-from conformance.cases.draw import Draw
 from conformance.checks.items import Effort, ItemRun
 from conformance.expectations import no_expectations
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.run_options import TIERS
 from conformance.specification import requirements
+from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement, nothing
 
 IMPLEMENTATION = "numpy-direct"
 DTYPE = "float32"
-EXAMPLES = 24  # per requirement and round, as in the full tier
+EXAMPLES = TIERS["full"]  # per requirement and round
 EARLY, LATE = 2_000, 20_000  # problems after which memory is compared
 PROFILED = 2_000
 CACHE_BYTES = 4 << 20  # less than a run has: full before EARLY problems, so that its filling does not pass for growth
@@ -94,7 +95,7 @@ def _items(seed: int) -> Iterator[ItemRun]:
     chosen = [_in_one_dtype(requirement) for requirement in requirements().values() if _is_typical(requirement)]
     judge, subject = Judge(CACHE_BYTES), Subject(registry.builtin()[IMPLEMENTATION])
     for round_number in count():
-        effort = Effort("full", EXAMPLES, free=False, seed=seed + round_number)
+        effort = Effort(EXAMPLES, free=False, seed=seed + round_number)
         for requirement in chosen:
             yield ItemRun(requirement, subject, judge, no_expectations().for_(IMPLEMENTATION), effort)
 

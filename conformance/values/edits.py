@@ -18,14 +18,14 @@ from conformance.values.stream import Stream
 EDITS = Cookbook("edit")
 
 
-def _along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
+def along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
     """A mask or bias indexed along ``axis`` (negative), unless it is absent, broadcasts there or has no such axis."""
     if array is None or array.ndim < -axis or array.shape[axis] == 1:
         return array
     return np.take(array, index, axis=axis)
 
 
-def _index(argument: float | None, count: int) -> int:
+def index_named(argument: float | None, count: int) -> int:
     """The index that an edit's argument names, the last of ``count`` if it names none."""
     return count - 1 if argument is None else int(argument) % count
 
@@ -47,14 +47,14 @@ def permute_batch(inputs: AttentionInputs, stream: Stream, argument: float | Non
 @EDITS.entry("batch-row")
 def batch_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One batch row alone, number ``*n`` (the last unless said)."""
-    row = np.array([_index(argument, inputs.query.shape[0])])
+    row = np.array([index_named(argument, inputs.query.shape[0])])
     return _reorder(inputs, -4, row, row, lengths=row)
 
 
 @EDITS.entry("perturb-batch")
 def perturb_batch(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The batch row ``*n`` (the last unless said) gets other, louder inputs: the other rows must not move."""
-    row = _index(argument, inputs.query.shape[0])
+    row = index_named(argument, inputs.query.shape[0])
     return replace(
         inputs,
         query=_louder(inputs.query, np.s_[row], stream, 4.0),
@@ -81,8 +81,8 @@ def _reorder(
         query=np.take(inputs.query, query, axis=axis),
         key=np.take(inputs.key, key, axis=axis),
         value=np.take(inputs.value, key, axis=axis),
-        mask=_along(inputs.mask, axis, query),
-        bias=_along(inputs.bias, axis, query),
+        mask=along(inputs.mask, axis, query),
+        bias=along(inputs.bias, axis, query),
         key_lengths=inputs.key_lengths if lengths is None or inputs.key_lengths is None else inputs.key_lengths[lengths],
     )
 
@@ -94,17 +94,17 @@ def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | N
     return replace(
         inputs,
         query=np.take(inputs.query, order, axis=-2),
-        mask=_along(inputs.mask, -2, order),
-        bias=_along(inputs.bias, -2, order),
+        mask=along(inputs.mask, -2, order),
+        bias=along(inputs.bias, -2, order),
     )
 
 
 @EDITS.entry("query-row")
 def query_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One query alone, number ``*n`` (the last unless said), with its row of mask and bias."""
-    row = np.array([_index(argument, inputs.query.shape[2])])
+    row = np.array([index_named(argument, inputs.query.shape[2])])
     return replace(
-        inputs, query=inputs.query[:, :, row], mask=_along(inputs.mask, -2, row), bias=_along(inputs.bias, -2, row)
+        inputs, query=inputs.query[:, :, row], mask=along(inputs.mask, -2, row), bias=along(inputs.bias, -2, row)
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def perturb_query(inputs: AttentionInputs, stream: Stream, argument: float | Non
 
     Softmax over the wrong axis, or a maximum taken over more than one row, shows.
     """
-    row = _index(argument, inputs.query.shape[2])
+    row = index_named(argument, inputs.query.shape[2])
     return replace(inputs, query=_louder(inputs.query, np.s_[:, :, row], stream, 100.0))
 
 
@@ -126,8 +126,8 @@ def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None
         inputs,
         key=np.take(inputs.key, order, axis=-2),
         value=np.take(inputs.value, order, axis=-2),
-        mask=_along(inputs.mask, -1, order),
-        bias=_along(inputs.bias, -1, order),
+        mask=along(inputs.mask, -1, order),
+        bias=along(inputs.bias, -1, order),
     )
 
 
@@ -159,8 +159,8 @@ def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | No
         inputs,
         key=inputs.key[:, :, twice],
         value=inputs.value[:, :, twice],
-        mask=_along(inputs.mask, -1, twice),
-        bias=_along(inputs.bias, -1, twice),
+        mask=along(inputs.mask, -1, twice),
+        bias=along(inputs.bias, -1, twice),
         key_lengths=None if inputs.key_lengths is None else 2 * inputs.key_lengths,
     )
 
@@ -203,7 +203,7 @@ def suffix(inputs: AttentionInputs, stream: Stream, argument: float | None) -> A
 @EDITS.entry("perturb-head")
 def perturb_head(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The kv head ``*h`` (the last unless said) gets other, louder keys and values: the other heads must not move."""
-    head = _index(argument, inputs.key.shape[1])
+    head = index_named(argument, inputs.key.shape[1])
     return replace(
         inputs,
         key=_louder(inputs.key, np.s_[:, head], stream, 2.0),

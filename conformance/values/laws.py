@@ -7,6 +7,7 @@ operations, + − × ÷ √ and ldexp only. Changing what a law returns means a 
 
 import numpy as np
 
+from conformance.dtypes import float_type
 from conformance.errors import ProblemError
 from conformance.problem import AttentionProblem, Cookbook
 from conformance.values.stream import Stream
@@ -152,7 +153,5 @@ def all_low(problem: AttentionProblem, query: Stream, key: Stream, value: Stream
 @LAWS.entry("subnormal")
 def subnormal(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
     """V in the subnormal range of the dtype; q and k ordinary. Flushing to zero is allowed."""
-    from conformance.dtypes import float_type
-
     q, k, v = _shapes(problem)
     return query.normal(*q), key.normal(*k), value.normal(*v) * (float_type(problem.dtype).tiny / 8.0)

@@ -19,12 +19,6 @@ Shape = tuple[int, ...]
 def form_shape(form: str, batch: int, heads: int, query_length: int, key_length: int) -> Shape:
     """The array shape of a broadcast form such as ``b1qk``; ``qk`` is two-dimensional."""
     sizes = {"1": 1, "b": batch, "h": heads, "q": query_length, "k": key_length}
-    if form == "b11k":
-        return (batch, 1, 1, key_length)
-    if form == "bhq1":
-        return (batch, heads, query_length, 1)
-    if form == "qk":
-        return (query_length, key_length)
     return tuple(sizes[letter] for letter in form)
 
 

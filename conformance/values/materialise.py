@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
+from conformance.cases.golden import golden_inputs
+from conformance.dtypes import round_to
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
@@ -22,8 +23,6 @@ def materialise(problem: Problem) -> Inputs:
     Raises ProblemError where a recipe is unknown, of another version, or does not fit the shapes.
     """
     if problem.values.name == "golden":
-        from conformance.cases.golden import golden_inputs  # the loader knows problems, so it cannot be imported above
-
         return golden_inputs(problem)
     if isinstance(problem, AttentionProblem):
         return _attention(problem)
@@ -96,9 +95,10 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
 
 
 def _sinusoidal(problem: SinusoidalProblem) -> SinusoidalInputs:
-    float_type(problem.dtype)
     x = None
     if problem.batch:
+        if problem.values.name != "gaussian" or problem.values.argument is not None:
+            raise ProblemError(f"sinusoidal_encoding has the value law gaussian only, without an argument, not {problem.values}.")
         LAWS.find(problem.values)
         x = round_to(Stream(problem.values.seed, "value").normal(problem.batch, problem.length, problem.width), problem.dtype)
     return SinusoidalInputs(

@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from conformance.dtypes import round_to
-from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.inputs import MultiHeadInputs
 from conformance.problem import Cookbook, ProblemError
+from conformance.values.edits import along, index_named
 from conformance.values.stream import Stream
-from conformance.visibility import visible_pairs
+from conformance.visibility import tokens_as_heads, visible_pairs
 
 MULTI_HEAD_EDITS = Cookbook("edit of multi-head attention")
 
@@ -28,23 +29,19 @@ def permute_heads(inputs: MultiHeadInputs, stream: Stream, argument: float | Non
     def columns(array: np.ndarray) -> np.ndarray:
         return array.reshape(*array.shape[:-1], inputs.num_heads, -1)[..., order, :].reshape(array.shape)
 
-    mask = inputs.mask
-    if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
-        mask = mask[:, order]
     moved: dict[str, Any] = {name: columns(array) for name, array in weights.arrays().items() if not name.startswith("output")}
     if weights.output is not None:
         moved["output"] = np.ascontiguousarray(columns(weights.output.T).T)
-    return replace(inputs, weights=replace(weights, **moved), mask=mask)
+    return replace(inputs, weights=replace(weights, **moved), mask=along(inputs.mask, -3, order))
 
 
 @MULTI_HEAD_EDITS.entry("batch-row")
 def batch_row(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> MultiHeadInputs:
     """One batch row alone, number ``*n`` (the last unless said)."""
-    row = np.array([-1 if argument is None else int(argument) % inputs.query.shape[0]])
-    mask = inputs.mask
+    row = np.array([index_named(argument, inputs.query.shape[0])])
     return replace(
         _tokens(inputs, lambda array: array[row]),
-        mask=mask[row] if mask is not None and mask.ndim == 4 and mask.shape[0] > 1 else mask,
+        mask=along(inputs.mask, -4, row),
         key_lengths=None if inputs.key_lengths is None else inputs.key_lengths[row],
     )
 
@@ -150,13 +147,4 @@ def _where_hidden(inputs: MultiHeadInputs, tokens: np.ndarray, number: float) ->
 
 
 def _hidden_tokens(inputs: MultiHeadInputs) -> Bool[np.ndarray, "b lk"]:
-    batch, query_length, width = inputs.query.shape
-    shell = AttentionInputs(
-        query=np.broadcast_to(inputs.query[:, None], (batch, inputs.num_heads, query_length, width)),
-        key=inputs.key[:, None],
-        value=inputs.value[:, None],
-        mask=inputs.mask,
-        causal=inputs.causal,
-        key_lengths=inputs.key_lengths,
-    )
-    return np.logical_not(visible_pairs(shell).any(axis=(1, 2)))
+    return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any(axis=(1, 2)))

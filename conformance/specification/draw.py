@@ -1,7 +1,7 @@
 """What Hypothesis may draw for a requirement: the description of problems, as data.
 
 Each field lists the choices for a field of the problem, the simplest first, since failures shrink towards it; "" stands for
-"absent". ``shapes`` names a set of the palette (conformance/cases/palette.py). Recipes are texts such as ``random.1*0.3`` or
+"absent". ``shapes`` names a set of the palette (palette.py beside this file). Recipes are texts such as ``random.1*0.3`` or
 ``permute-keys.1``, without form and seed, which are drawn.
 """
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")
 NARROW_DTYPES = ("float32", "float16", "bfloat16")  # float64 is drawn only where it can make a difference
-ALL_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
 KEY_FORMS = ("b1qk", "qk", "b11k", "1hqk", "bhqk")  # those that can hide one key and show another
 GENERAL_LAWS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
 

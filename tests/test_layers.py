@@ -1,0 +1,67 @@
+"""The data go one way: no module imports one that comes later on it, inside functions either."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import conformance
+
+PACKAGE = Path(conformance.__file__).parent
+# From the bottom to the top, as docs/architecture.md draws it.
+LAYERS = (
+    "errors exit_codes threads run_options",
+    "data dtypes resources",
+    "problem inputs visibility",
+    "cases.golden cases.golden_files",
+    "values",
+    "oracle",
+    "verdict",
+    "specification",
+    "cases",
+    "adapter",
+    "user_function registry routes",
+    "declarations harness",
+    "judging",
+    "accuracy records",
+    "expectations",
+    "checks",
+    "soak",
+    "faults",
+    "diagnosis",
+    "reports",
+    "timing",
+    "session plugin launch",
+    "smoke starter describe repro golden_tool",
+    "cli __main__",
+)
+PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
+
+
+def test_no_module_imports_a_later_one():
+    for module, imported in _imports():
+        assert _place(imported) <= _place(module), f"{module} imports {imported}, which comes after it"
+
+
+def test_reports_know_records_and_no_judging():
+    known = {imported.split(".")[0] for module, imported in _imports() if module.startswith("reports")}
+    assert known == {"reports", "records", "accuracy", "verdict", "dtypes", "oracle", "errors"}
+    of_oracle = {imported for module, imported in _imports() if module.startswith("reports") and imported.startswith("oracle")}
+    assert of_oracle == {"oracle.profiles"}, "names of profiles are all that a report needs"
+
+
+def _place(module: str) -> int:
+    package, *rest = module.split(".")
+    assert package in PLACE, f"{package} has no place in LAYERS yet"
+    return PLACE.get(".".join((package, *rest[:1])), PLACE[package])
+
+
+def _imports() -> Iterator[tuple[str, str]]:
+    """Module and imported module, both without the name of the package."""
+    for path in PACKAGE.rglob("*.py"):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if module != "__init__" and isinstance(node, ast.ImportFrom) and node.module:
+                if node.module == "conformance":
+                    yield from ((module, alias.name) for alias in node.names if alias.name in PLACE)
+                elif node.module.startswith("conformance."):
+                    yield module, node.module.removeprefix("conformance.")
