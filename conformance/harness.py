@@ -10,7 +10,7 @@ import numpy as np
 from conformance.adapter import Framework, Implementation
 from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.problem import Problem, SinusoidalProblem
+from conformance.problem import ARRANGEMENTS, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
 from conformance.values import materialise
@@ -58,7 +58,7 @@ class Subject:
         """``problem`` with the sinusoidal arrangement filled in where it was left to the implementation."""
         if isinstance(problem, SinusoidalProblem) and problem.arrangement == "default":
             observed = self.convention("CON-SINUSOID-ARRANGEMENT")
-            return problem.but(arrangement=observed if observed in ("interleaved", "concatenated") else "interleaved")
+            return problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
         return problem
 
     def convention(self, identifier: str) -> str:

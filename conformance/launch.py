@@ -54,7 +54,7 @@ def _plugins(workers: str, more: Sequence[str]) -> list[str]:
 
 def _surroundings() -> list[str]:
     """No configuration file, no conftest.py, no cache folder."""
-    return ["-c", os.devnull, "--rootdir", os.getcwd(), "--noconftest", "-p", "no:cacheprovider"]
+    return ["-c", os.devnull, "--rootdir", os.getcwd(), "--noconftest", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
 
 
 def _appearance() -> list[str]:

@@ -5,12 +5,15 @@ Adding an implementation, or a framework, is adding a module there; nothing is l
 
 import difflib
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -113,10 +116,22 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    import implementations
-
-    found = pkgutil.walk_packages(implementations.__path__, f"{implementations.__name__}.")
+    package = _package(Path(__file__).resolve().parent.parent / "implementations")
+    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     return tuple(importlib.import_module(info.name) for info in found if not info.ispkg)
+
+
+def _package(folder: Path) -> ModuleType:
+    """The package of the built-in implementations, under another name where the user has one of the name ``implementations``."""
+    spec = importlib.util.find_spec("implementations")
+    if spec is not None and spec.origin and Path(spec.origin).resolve().parent == folder:
+        return importlib.import_module("implementations")
+    name = "conformance_implementations"
+    ours = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert ours is not None and ours.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(ours)
+    ours.loader.exec_module(module)
+    return module
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy as np
 from conformance.adapter import Implementation
 from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 
 WAYS = ("native", "mask", "bias", "repeat")
 
@@ -93,7 +93,10 @@ def _native_fits(feature: str, problem: Problem, implementation: Implementation,
     """Whether the implementation's own parameter means what the problem says."""
     if isinstance(problem, SinusoidalProblem):
         if feature in ("interleaved", "concatenated") and "arrangement" not in implementation.parameters:
-            return conventions.get("CON-SINUSOID-ARRANGEMENT", "interleaved") == feature
+            observed = conventions.get("CON-SINUSOID-ARRANGEMENT")
+            return feature == (
+                observed if observed in ARRANGEMENTS else "interleaved"
+            )  # neither: as interleaved
         return True
     if feature in ("mask", "bias") and isinstance(problem, AttentionProblem):
         recipe = problem.mask if feature == "mask" else problem.bias

@@ -12,7 +12,8 @@ import numpy as np
 
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
-from implementations.numpy_ import visible_pairs
+
+from .numpy_ import visible_pairs
 
 if TYPE_CHECKING:
     from jax import Array

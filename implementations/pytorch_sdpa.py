@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from conformance.adapter import Implementation, Support
 from conformance.errors import Unsupported
-from implementations.pytorch import CONVENTIONS, FRAMEWORK
+
+from .pytorch import CONVENTIONS, FRAMEWORK
 
 if TYPE_CHECKING:
     from torch import Tensor

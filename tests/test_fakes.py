@@ -22,7 +22,8 @@ EFFORT = Effort(examples=2, free=False, seed=1)
 
 def judged(function: Callable[..., object], requirement: str, effort: Effort = EFFORT) -> ItemResult:
     """The result of a requirement on a function of a fakes module."""
-    implementation = registry.resolve(f"{Path(function.__code__.co_filename)}:{function.__name__}")
+    operation = requirements()[requirement].operation
+    implementation = registry.resolve(f"{Path(function.__code__.co_filename)}:{function.__name__}", operation=operation)
     expectations = no_expectations().for_(implementation.name)
     return ItemRun(requirements()[requirement], Subject(implementation), Judge(), expectations, effort).run()
 
@@ -42,6 +43,7 @@ def judged(function: Callable[..., object], requirement: str, effort: Effort = E
         (hostile.maskless, "ATT-MASK-003", Outcome.WRONG_VALUE),
         (hostile.scaling_by_width, "ATT-SCALE-001", Outcome.WRONG_VALUE),
         (hostile.nan_for_large_scores, "ATT-SCALE-010", Outcome.NONFINITE),
+        (hostile.positions_from_base_1000, "ATT-POS-005", Outcome.WRONG_VALUE),
     ],
 )
 def test_is_caught_with_its_outcome(function: Callable[..., object], requirement: str, outcome: Outcome) -> None:

@@ -90,13 +90,16 @@ class ItemRun:
         free = self.effort.free and not self.subject.implementation.support.compiles
         examples = corpus(self.requirement, examples=self.effort.examples, seed=self.effort.seed, free=free)
         unexpected = 0
-        for number, example in enumerate(examples, 1):
+        done = 0
+        for example in examples:
+            done += 1
             for problem in example.problems:
                 unexpected += self._case("random", problem)
             if unexpected >= UNEXPECTED_RANDOM_FAILURES:
-                self._shrink(free)
-                return number
-        return len(examples)
+                break
+        if unexpected:
+            self._shrink(free)
+        return done
 
     def _case(self, stratum: Stratum, problem: Problem) -> bool:
         """Judges one problem and notes the outcome; True for an unexpected failure."""

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from conformance.oracle.profiles import UNDECLARED
 from conformance.records import Item, Run, Timing
 from conformance.reports.format import stamp
 
@@ -23,14 +24,14 @@ def timings_csv(run: Run) -> str:
 
 
 def _result(run: Run, item: Item) -> dict[str, Any]:
-    entry = run.requirements[item.requirement]
+    entry, declared = run.requirements[item.requirement], run.implementations[item.implementation].profile
     return {
         **_fields(item, _ITEM_FIELDS),
         "area": entry.area,
         "operation": entry.operation,
         **_fields(item.counts, item.counts.__struct_fields__),
         **_fields(item, _MEASURES),
-        "largest_r": max((accuracy.max for accuracy in item.accuracy), default=None),
+        "largest_r": max((a.max for a in item.accuracy if a.profile == declared.get(a.dtype, UNDECLARED)), default=None),
     }
 
 

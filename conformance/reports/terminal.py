@@ -29,8 +29,18 @@ def terminal_summary(run: Run) -> str:
         tables.missing_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
-    parts.append("\n".join([*_unexpected(run), verdict(run), *([stamp(run)] if stamp(run) else [])]))
+    parts.append("\n".join([*_inverted(run), *_unexpected(run), verdict(run), *([stamp(run)] if stamp(run) else [])]))
     return "\n\n".join(parts)
+
+
+def _inverted(run: Run) -> list[str]:
+    """Masks that mean the opposite of the suite's, without a declaration: an accident as likely as a choice."""
+    return [
+        f"NOTE: {c.implementation} was seen to ignore keys where its mask is True, and was judged so. "
+        'If that is no accident, declare CON-POLARITY "true-ignores".'
+        for c in run.conventions
+        if c.id == "CON-POLARITY" and c.declared is None and c.observed == "true-ignores"
+    ]
 
 
 def _unexpected(run: Run) -> list[str]:

@@ -16,10 +16,10 @@ def failure_message(item: Item, cases: Sequence[Case]) -> str:
     if item.reason:
         lines += _wrapped(item.reason)
     unexpected = [case for case in cases if case.status == "unexpected"]
-    for case in sorted(unexpected, key=lambda case: case.outcome.is_failure, reverse=True)[:SHOWN]:
+    for case in sorted(unexpected, key=lambda case: case.outcome is item.outcome, reverse=True)[:SHOWN]:
         lines += ["", *_case_lines(case)]
     if len(unexpected) > SHOWN:
-        lines += ["", f"… and {len(unexpected) - SHOWN} more unexpected cases; the records hold them."]
+        lines += ["", f"… and {len(unexpected) - SHOWN} more unexpected cases."]
     return "\n".join(lines)
 
 

@@ -56,6 +56,7 @@ def settings_from(config: pytest.Config) -> Settings:
     examples = TIERS[option.tier] if option.max_examples is None else option.max_examples
     if examples < 0:
         raise UsageError(f"--max-examples {examples} must not be negative.")
+    _demand_time_limit(config)
     known = requirements()
     reports = Path(option.reports) if option.reports else None
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
@@ -91,6 +92,18 @@ def _demand_one_that_runs(implementations: Sequence[Implementation]) -> None:
     if None not in reasons:
         names = ", ".join(implementation.name for implementation in implementations)
         raise UsageError(f"Nothing of {names} can run here: {' '.join(str(reason) for reason in sorted(reasons, key=str))}")
+
+
+def _demand_time_limit(config: pytest.Config) -> None:
+    """Raises UsageError for a time limit that is no time, or that nobody can enforce."""
+    limit = config.option.time_limit
+    if limit is None:
+        return
+    if not 0 < limit < float("inf"):
+        raise UsageError(f"--time-limit {limit} is no number of seconds above 0.")
+    in_workers = hasattr(config, "workerinput") or bool(getattr(config.option, "numprocesses", None))
+    if not in_workers:
+        raise UsageError("--time-limit needs worker processes, which can be ended: say -n 1 or more.")
 
 
 def _expectations(path: str | None, known: Collection[str]) -> Expectations:

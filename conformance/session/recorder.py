@@ -44,6 +44,8 @@ class Recorder:
         self.progress = Progress()
         self.items = 0
         self.judged = 0  # items of which something ran
+        self._passing: set[str] = set()  # implementations of which a requirement passed
+        self._deadly: set[str] = set()  # implementations that ended or hung a worker: never to be run in this process
         self.unexpected = 0
         self._started: dict[str, float] = {}
         self._failed_otherwise = 0
@@ -97,7 +99,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """No letters for our items: the progress bar stands for them."""
-        if report.when == "call" and not hasattr(report, "wasxfail"):
+        if report.when == "call" and not hasattr(report, "wasxfail") and _NODE.search(report.nodeid):
             return {"passed": "passed", "skipped": "skipped"}.get(report.outcome, "failed"), "", ""
         return None
 
@@ -125,6 +127,7 @@ class Recorder:
         outcome = Outcome.TIMEOUT if timed_out else Outcome.CRASH
         what = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
         self.progress.advance(True)
+        self._deadly.add(match["implementation"])
         if match["id"].startswith("CON"):
             unknown = {"declared": None, "observed": None, "agrees": None}
             self._record(Convention(id=match["id"], implementation=match["implementation"], message=f"It {what}.", **unknown))
@@ -149,6 +152,10 @@ class Recorder:
         if isinstance(record, Item):
             self.items += 1
             self.judged += record.outcome.was_run
+            if record.outcome is Outcome.PASS:
+                self._passing.add(record.implementation)
+            if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT):
+                self._deadly.add(record.implementation)
             self.unexpected += record.status == "unexpected"
 
     # End
@@ -176,7 +183,9 @@ class Recorder:
         from conformance.timing import measure
 
         assert self.writer is not None
-        for timing in measure(self.settings.implementations, seed=self.settings.effort.seed):
+        worth_timing = self._passing - self._deadly
+        timed = [i for i in self.settings.implementations if i.name in worth_timing]
+        for timing in measure(timed, seed=self.settings.effort.seed):
             self.writer.write(timing)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -188,8 +197,12 @@ class Recorder:
         terminalreporter.write_line("")
         terminalreporter.write_line(terminal_summary(run))
         if self.settings.reports:
-            for path in write_reports(run, self.settings.reports):
+            for path in (self.writer.path, *write_reports(run, self.settings.reports)):
                 terminalreporter.write_line(f"wrote {path}")
+        if self.judged == 0:
+            terminalreporter.write_line(
+                "INCONCLUSIVE: all was skipped or is unsupported, nothing was judged."
+            )
 
 
 def _command() -> str:

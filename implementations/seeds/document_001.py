@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
-from implementations.pytorch import FRAMEWORK, STEP_BY_STEP
-from implementations.seeds.documents_000_and_003 import MASKING_CONVENTIONS
+
+from ..pytorch import FRAMEWORK, STEP_BY_STEP
+from .documents_000_and_003 import MASKING_CONVENTIONS
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
-from implementations.numpy_ import FRAMEWORK
+
+from ..numpy_ import FRAMEWORK
 
 Array = np.ndarray
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
-from implementations.pytorch import FRAMEWORK, STEP_BY_STEP
+
+from ..pytorch import FRAMEWORK, STEP_BY_STEP
 
 if TYPE_CHECKING:
     import torch
