@@ -85,11 +85,11 @@ def nan_for_large_scores(query, key, value):
     return output.astype(query.dtype)
 
 
-def positions_from_base_1000(length, d_model):
+def positions_from_base_1000(length, d_model, *, dtype=np.float32):
     """A sinusoidal table, neither interleaved nor concatenated as it should be, for its base is 1000."""
     angles = np.arange(length)[:, None] / 1000.0 ** (np.arange(0, d_model, 2) / d_model)
     table = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-    return table.reshape(length, -1)[:, :d_model].astype(np.float32)
+    return table.reshape(length, -1)[:, :d_model].astype(dtype)
 
 
 def dying(query, key, value, *, scale=None):
