@@ -103,6 +103,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def faults(session: nox.Session) -> None:
+    """The catalogue of faults: each must be caught in the quick tier. What follows -- goes to `attention-conformance faults`."""
+    prepare(session)
+    run(session, "attention-conformance", "faults", *session.posargs)
+
+
+@nox.session(python=False)
 def bench(session: nox.Session) -> None:
     """What the suite itself costs per problem, and the speed of implementations. What follows -- goes to `bench`."""
     prepare(session)

@@ -11,6 +11,7 @@ from conformance import __version__
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.run_options import DEFAULT_SEED, FUNCTION_OPTIONS, IMPLEMENTATION, RUN_OPTIONS, RunOption, function_settings
+from conformance.starter import FRAMEWORKS, command, write_starter
 
 if TYPE_CHECKING:
     from conformance.adapter import Implementation
@@ -47,11 +48,13 @@ def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callabl
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(list(options)):
-            flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if option.switch else option.flag
+            both_ways = option.switch and not option.flag.startswith("--no-")
+            flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if both_ways else option.flag
             default = defaults.get(option.name, option.default)
             kind = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
             command = click.option(
-                flag, option.name, type=kind, default=default, multiple=option.repeated, metavar=option.metavar, help=option.help,
+                flag, option.name, is_flag=option.switch, type=kind, default=default, multiple=option.repeated,
+                metavar=option.metavar, help=option.help,
                 show_default=default not in (None, ()),
             )(command)  # fmt: skip
         return command
@@ -141,11 +144,9 @@ def smoke(implementation: str, **values: Any) -> ExitCode:
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--framework", type=click.Choice(["numpy", "torch", "jax"]), default="numpy", show_default=True)
+@click.option("--framework", type=click.Choice(FRAMEWORKS), default="numpy", show_default=True)
 def new(file: Path, framework: str) -> None:
     """Write a commented starting point for an implementation of your own, which runs as it is."""
-    from conformance.starter import command, write_starter
-
     write_starter(file, framework)
     click.echo(f"Wrote {file}. Next: {command('smoke', f'{file}:attention')}")
 
@@ -185,6 +186,36 @@ def soak(options: tuple[str, ...]) -> None:
     from conformance.soak.__main__ import main as soak_command
 
     soak_command.main(list(options), prog_name="attention-conformance soak")
+
+
+@main.command()
+@click.option("--only", default="*", metavar="PATTERN", help="faults whose id matches, such as 'scale-*'")
+@click.option("--matrix", is_flag=True, help="run every requirement on every fault, in place of stopping at the first kill")
+@click.option("--compare", is_flag=True, help="judge the faulty outputs by the tolerances of other suites too")
+@click.option("--honest", is_flag=True, help="run implementations that are right: none of them may be rejected")
+@click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
+@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --honest: seeds of the random cases")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write what was found to this folder too")
+def faults(only: str, matrix: bool, compare: bool, honest: bool, diagnose: bool, seeds: int, out: Path | None) -> ExitCode:
+    """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
+    from conformance.faults import command
+
+    if diagnose:
+        return _diagnose(only)
+    if honest:
+        return command.honest(seeds, out)
+    return command.compare(only, out) if compare else command.kill(only, matrix, out)
+
+
+def _diagnose(only: str) -> ExitCode:
+    from conformance.diagnosis.measure import LEFT_OUT, diagnose_all, report
+    from conformance.faults.command import with_bar
+    from conformance.faults.kills import chosen
+
+    faults = chosen(only)
+    measured = with_bar("faults", len(faults) + LEFT_OUT, lambda progress: diagnose_all(faults, progress=progress))
+    click.echo(report(measured))
+    return ExitCode.AS_EXPECTED if measured.in_order else ExitCode.UNEXPECTED
 
 
 @main.group()

@@ -15,7 +15,7 @@ LAYERS = (
     "cases.golden cases.golden_files",
     "values",
     "oracle",
-    "verdict",
+    "verdict bias",
     "specification",
     "cases",
     "adapter",

@@ -7,9 +7,9 @@ Unsupported where the implementation does not offer what the problem needs.
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
+from conformance.bias import GATES, bias, derivative_by_scale
 from conformance.harness import Subject
+from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
 from conformance.problem import Problem
 from conformance.routes import Route
@@ -34,12 +34,12 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     try:
         first = judging.run(subject, problem, route)
         kept = first.output.copy()
-        again = [first.prepared.read(first.prepared.run()).copy() for _ in range(REPETITIONS - 1)]
+        again = [judging.run_prepared(first.prepared, subject).output.copy() for _ in range(REPETITIONS - 1)]
         again.append(judging.run(subject, problem, route).output)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
     expected = judging.expected(problem, profile)
-    bitwise = all(np.array_equal(kept.view(np.uint8), other.view(np.uint8)) for other in again if other.shape == kept.shape)
+    bitwise = all(kept.tobytes() == other.tobytes() for other in again if other.shape == kept.shape)
     verdict = judge(kept, expected)
     if not all(agree(kept, other, expected) for other in again):
         verdict = replace(verdict, outcome=Outcome.NONDETERMINISTIC, message="The same call gave outputs that do not agree.")
@@ -100,6 +100,20 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
+def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """Values within the budget, and no systematic part of the errors; where the budget is too wide to show one, values alone."""
+    judgement = judging.values(subject, problem)
+    inputs = judging.inputs(judgement.problem)
+    passed = judgement.verdict.outcome is Outcome.PASS
+    if not passed or judgement.output is None or not isinstance(inputs, AttentionInputs) or problem.dtype not in GATES:
+        return [judgement]
+    slope = derivative_by_scale(inputs, judgement.profile)
+    found = bias(judgement.output, judging.expected(judgement.problem, judgement.profile), slope)
+    if found.telling and found.excess > 1.0:
+        judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, found.sentence, r=found.excess))
+    return [judgement]
+
+
 def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
     """An invalid request: an exception passes; so does acceptance, which the convention of the same matter shows."""
     route = subject.route(problem)
@@ -123,5 +137,6 @@ PROCEDURES: dict[str, Procedure] = {
     "stale": check_stale,
     "untouched": check_untouched,
     "unaliased": check_unaliased,
+    "unbiased": check_unbiased,
     "refuses": check_refuses,
 }

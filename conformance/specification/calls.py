@@ -156,4 +156,23 @@ _SIZES = (
     ),
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = (*_CALLS, *_LAYOUTS, *_SIZES)
+_MANY_ROWS = (2, 5, 5, 29, 31, 21, 21)  # 1/√21 and 1/7 are far from any number of 16 bits
+
+_BIAS = (
+    Requirement(
+        id="ATT-OUT-039",
+        sentence="Taken together, the errors are not those of another scale, off by more than 1e-6 in float32, 1e-4 in float16 "
+        "or 1e-3 in bfloat16.",
+        rationale="A scale rounded to 16 bits, or a short log2(e), hides in the budget of each element and shows in all of them "
+        "together; training adds such errors up.",
+        source="Is Flash Attention Stable? (arXiv 2405.02803); biased rounding in low-precision training (arXiv 2510.04212)",
+        check="unbiased",
+        designed=lambda: joined(
+            attention(_MANY_ROWS, F32_HALF, values="gaussian.1#61"),
+            attention("prime", F32, values="gaussian.1#62"),
+            attention(_MANY_ROWS, F32_HALF, values="gaussian.1#63", scale=1.0 / 7.0),
+        ),
+    ),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*_CALLS, *_LAYOUTS, *_SIZES, *_BIAS)

@@ -1,6 +1,6 @@
 """ATT-HEAD, first part: grouped heads in plain attention."""
 
-from conformance.specification.build import F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -41,7 +41,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="The mask has query heads, the keys have fewer: folding one must not fold the other.",
         source="pytorch#174861",
         designed=lambda: joined(
-            attention("grouped", F32, values="spread.1#7", mask="random.1:bhqk*0.4#7"),
+            attention("grouped", ALL, values="spread.1#7", mask="random.1:bhqk*0.4#7"),
             attention("grouped", F32, values="spread.1#8", mask="random.1:1hqk*0.4#8"),
         ),
         random=Draw(shapes="grouped", masks=("random.1*0.4", "right-padding.1"), forms=("bhqk", "1hqk")),
@@ -52,7 +52,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="Packing the query heads of a group into one tile must not shift their triangle.",
         source="vllm#17476; mlx#3383",
         designed=lambda: joined(
-            attention("grouped-square", F32, values="frontier.1#9", causal="top-left"),
+            attention("grouped-square", ALL, values="frontier.1#9", causal="top-left"),
             attention("grouped", F32, values="frontier.1#10", causal="bottom-right"),
         ),
         random=Draw(shapes="grouped-square", causal=("top-left",), laws=("spread.1", "frontier.1", "signatures.1")),

@@ -1,37 +1,33 @@
 """ATT-MASK, first part: boolean masks, biases, key lengths, and how they combine."""
 
-from conformance.specification.build import F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
 
-def _form_requirement(
-    number: int, form: str, shape: str, dtypes: tuple[str, ...], others: tuple[str, ...], rationale: str, source: str
-) -> Requirement:
+def _form_requirement(number: int, form: str, shape: str, others: tuple[str, ...], rationale: str, source: str) -> Requirement:
     return Requirement(
         id=f"ATT-MASK-{number:03}",
         sentence=f"A boolean mask of shape {shape} shows each query the keys where it is True, and no others.",
         rationale=rationale,
         source=source,
         designed=lambda: joined(
-            attention("wide", dtypes, values="spread.1#1", mask=f"random.1:{form}#{number}"),
+            attention("wide", ALL, values="spread.1#1", mask=f"random.1:{form}#{number}"),
             attention("wide", F32, values="signatures.1#2", mask=f"random.1:{form}*0.3#{number + 10}"),
             attention("wide", F32, values="heavy.1#3", mask=f"random.1:{form}*0.8#{number + 20}"),
             *(attention(shape, F32, values="gaussian.1#4", mask=f"random.1:{form}#{number + 30}") for shape in others),
+            attention("tile", ALL, values="spread.1#5", mask=f"random.1:{form}#{number + 54}") if form == "qk" else (),
         ),
         random=Draw(shapes="core", masks=("random.1", "random.1*0.3", "left-padding.1", "right-padding.1"), forms=(form,)),
     )
 
 
 _FORMS = (
-    _form_requirement(
-        1, "qk", "(Lq, Lk)", F32_BF16, ("square",), "One mask for all batch rows and heads.", "keras#23040; DI-engine#333"
-    ),
+    _form_requirement(1, "qk", "(Lq, Lk)", ("square",), "One mask for all batch rows and heads.", "keras#23040; DI-engine#333"),
     _form_requirement(
         2,
         "b11k",
         "(B, 1, 1, Lk)",
-        F32_HALF,
         (),
         "Padding: the same keys for all queries of a batch row.",
         "jax#28974; hyunwoongko/transformer#40",
@@ -40,15 +36,12 @@ _FORMS = (
         3,
         "b1qk",
         "(B, 1, Lq, Lk)",
-        F32_HALF,
         ("square", "tall"),
         "One mask per batch row: an offset computed from the wrong axes reads row 0 for all.",
         "pytorch#184180",
     ),
-    _form_requirement(4, "1hqk", "(1, H, Lq, Lk)", F32_BF16, (), "One mask per head, the same in each batch row.", "equinox#190"),
-    _form_requirement(
-        5, "bhqk", "(B, H, Lq, Lk)", F32_BF16, (), "A mask of its own for each batch row and head.", "pytorch#97605"
-    ),
+    _form_requirement(4, "1hqk", "(1, H, Lq, Lk)", (), "One mask per head, the same in each batch row.", "equinox#190"),
+    _form_requirement(5, "bhqk", "(B, H, Lq, Lk)", (), "A mask of its own for each batch row and head.", "pytorch#97605"),
     Requirement(
         id="ATT-MASK-006",
         sentence="A boolean mask of shape (B, H, Lq, 1) leaves the rows where it is True as they are without a mask.",
@@ -56,7 +49,7 @@ _FORMS = (
         "What the other rows give is a convention.",
         source="hyunwoongko/transformer#40; vigg_ribonanza#1",
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="spread.1#1", mask="empty-rows.1:bhq1#6"),
+            attention("wide", ALL, values="spread.1#1", mask="empty-rows.1:bhq1#6"),
             attention("wide", F32, values="signatures.1#2", mask="empty-rows.1:bhq1#7"),
         ),
         random=Draw(shapes="core", masks=("empty-rows.1",), forms=("bhq1",)),
@@ -71,10 +64,10 @@ _BIASES = (
         source="PyTorch and JAX documentation; pytorch#90534; xla#11444",
         designed=lambda: joined(
             *(
-                attention("wide", F32, values="spread.1#5", bias=f"gaussian.1:{form}#8")
-                for form in ("b11k", "b1qk", "1hqk", "bhq1")
+                attention("wide", ALL, values="spread.1#5", bias=f"gaussian.1:{form}#8")
+                for form in ("b11k", "b1qk", "1hqk", "bhq1", "qk", "bhqk")
             ),
-            *(attention("wide", F32_HALF, values="spread.1#5", bias=f"gaussian.1:{form}#8") for form in ("qk", "bhqk")),
+            attention("tile", ALL, values="spread.1#5", bias="gaussian.1:qk#58"),
             attention("wide", F32, values="gaussian.1#6", bias="distance.1:1hqk#0"),
             attention("wide", F32_BF16, values="gaussian.1#6", bias="gaussian.1:bhqk*4.0#9"),
         ),
@@ -86,7 +79,7 @@ _BIASES = (
         rationale="The additive form of a mask; −∞ must not become NaN on the way.",
         source="PyTorch documentation of scaled_dot_product_attention; flashinfer#1178",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#7", bias="holes.1:bhqk#10"),
+            attention("wide", ALL, values="spread.1#7", bias="holes.1:bhqk#10"),
             attention("wide", F32_HALF, values="spread.1#8", bias="holes.1:qk*0.2#11"),
         ),
         random=Draw(shapes="core", biases=("holes.1", "holes.1*0.2"), bias_forms=("qk", "bhqk")),
@@ -100,7 +93,7 @@ _TOGETHER = (
         rationale="One of the two is silently dropped in more than one library.",
         source="keras#23040; xformers#103; minimind#497",
         designed=lambda: joined(
-            attention("square", F32, values="spread.1#20", causal="top-left", mask="random.1:b1qk#20"),
+            attention("square", ALL, values="spread.1#20", causal="top-left", mask="random.1:b1qk#20"),
             attention("square", F32, values="spread.1#21", causal="top-left", mask="right-padding.1:b11k#21"),
             attention("square", F32, values="frontier.1#22", causal="top-left", mask="random.1:b1qk*0.8#22"),
         ),
@@ -112,8 +105,8 @@ _TOGETHER = (
         rationale="An ignored length is a leak of padding, or of another request's data.",
         source="jax#23349; FasterTransformer#270",
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="spread.1#23", key_lengths=(5, 13)),
-            attention("wide", F32, values="signatures.1#24", key_lengths=(12, 1)),
+            attention("wide", ALL, values="spread.1#23", key_lengths=(5, 13)),
+            attention("wide", ALL, values="signatures.1#24", key_lengths=(12, 1)),
             attention("wide", F32, values="flat.1#25", key_lengths=(6, 3)),
         ),
         random=Draw(shapes="core", key_lengths=True),
@@ -124,8 +117,8 @@ _TOGETHER = (
         rationale="Each of them is easily the only one that a code path looks at.",
         source="pytorch#63271",
         designed=lambda: joined(
-            attention("wide", F32, values="spread.1#26", key_lengths=(6, 11), mask="random.1:b1qk*0.8#26"),
-            attention("square", F32, values="spread.1#27", key_lengths=(5, 9), causal="top-left"),
+            attention("wide", ALL, values="spread.1#26", key_lengths=(6, 11), mask="random.1:b1qk*0.8#26"),
+            attention("square", ALL, values="spread.1#27", key_lengths=(5, 9), causal="top-left"),
         ),
         random=Draw(shapes="square", key_lengths=True, causal=("top-left",)),
     ),
@@ -135,7 +128,7 @@ _TOGETHER = (
         rationale="Two arguments of one kind invite dropping one.",
         source="JAX documentation of dot_product_attention; pytorch#63271",
         designed=lambda: joined(
-            attention("wide", F32, values="spread.1#29", mask="random.1:b1qk#29", bias="gaussian.1:qk#29"),
+            attention("wide", ALL, values="spread.1#29", mask="random.1:b1qk#29", bias="gaussian.1:qk#29"),
             attention("wide", F32, values="spread.1#30", mask="right-padding.1:b11k#30", bias="gaussian.1:qk#30"),
         ),
         random=Draw(shapes="core", masks=("random.1",), forms=("b1qk",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
@@ -146,10 +139,18 @@ _TOGETHER = (
         rationale="ALiBi and relative positions in a decoder.",
         source="minimind#497",
         designed=lambda: joined(
-            attention("square", F32, values="spread.1#31", causal="top-left", bias="gaussian.1:qk#31"),
+            attention("square", ALL, values="spread.1#31", causal="top-left", bias="gaussian.1:qk#31"),
             attention("square", F32, values="gaussian.1#32", causal="top-left", bias="distance.1:qk#0"),
         ),
         random=Draw(shapes="square", causal=("top-left",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
+    ),
+    Requirement(
+        id="ATT-MASK-042",
+        sentence="Key lengths together with a bias: a key is visible where both show it.",
+        rationale="A path that adds the bias may take it for the mask that the lengths would have become.",
+        source="Follows from the formula",
+        designed=lambda: joined(attention("wide", ALL, values="spread.1#84", key_lengths=(5, 9), bias="gaussian.1:qk#84")),
+        random=Draw(shapes="core", key_lengths=True, biases=("gaussian.1", "distance.1", "holes.1"), bias_forms=("qk",)),
     ),
 )
 
@@ -161,7 +162,7 @@ _PATTERNS = (
         source="pytorch#184180",
         designed=lambda: joined(
             attention("wide", F32_BF16, values="signatures.1#40", mask="random.1:b1qk*0.4#40"),
-            attention("wide", F32, values="spread.1#41", mask="right-padding.1:b11k#44"),
+            attention("wide", ALL, values="spread.1#41", mask="right-padding.1:b11k#44"),
         ),
         random=Draw(shapes="core", masks=("random.1*0.4", "left-padding.1", "right-padding.1"), forms=("b1qk", "b11k")),
     ),
@@ -172,7 +173,7 @@ _PATTERNS = (
         source="equinox#190; pytorch#160064",
         designed=lambda: joined(
             attention("wide", F32_BF16, values="signatures.1#42", mask="random.1:1hqk*0.4#42"),
-            attention("wide", F32, values="spread.1#43", mask="left-padding.1:bhqk#43"),
+            attention("wide", ALL, values="spread.1#43", mask="left-padding.1:bhqk#43"),
         ),
         random=Draw(shapes="core", masks=("random.1*0.4", "left-padding.1", "right-padding.1"), forms=("1hqk", "bhqk")),
     ),
@@ -250,6 +251,7 @@ _PATTERNS = (
             attention("wide", F32_HALF, values="spread.1#57", mask="empty-rows.1:b1qk#57"),
             attention("wide", F32, values="spread.1#58", mask="empty-rows.1:bhqk#58"),
             attention("wide", F32, values="spread.1#59", key_lengths=(0, 7)),
+            attention("wide", ALL, values="spread.1#57", mask="random.1:bhqk*0.4#57", key_lengths=(2, 9)),
         ),
         random=Draw(shapes="core", masks=("empty-rows.1",), forms=("b1qk", "bhqk")),
     ),

@@ -25,6 +25,7 @@ CHECKS: dict[str, str] = {
     "stale": "a call, one with other values in the same shapes, the first again: each output belongs to its own inputs",
     "untouched": "the inputs read the same after the call as before",
     "unaliased": "the output shares no memory with an input",
+    "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
     "refuses": "the invalid request raises; silent acceptance is recorded",
 }

@@ -1,6 +1,6 @@
 """ATT-MASK, second part: causal alignment, and that what is hidden has no say."""
 
-from conformance.specification.build import F32, F32_BF16, F32_HALF, NO_F16, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -15,8 +15,11 @@ def _aligned_requirement(number: int, alignment: str, shape: str, sentence: str,
         rationale=rationale,
         source=source,
         designed=lambda: joined(
-            attention(shape, dtypes, values=f"frontier.1#{number}", causal=alignment),
+            attention(shape, ALL, values=f"frontier.1#{number}", causal=alignment),
             attention(shape, dtypes, values=f"spread.1#{number + 20}", causal=alignment),
+            attention((2, 3, 3, 9, 7, 8, 8), ALL, values=f"frontier.1#{number + 40}", causal=alignment)
+            if shape == "tall"
+            else (),
         ),
         random=Draw(shapes=shape, causal=(alignment,), laws=_CAUSAL_LAWS),
     )
@@ -29,7 +32,7 @@ _CAUSAL = (
         rationale="The triangle of a decoder; one off in either direction reads the future or loses the present.",
         source="Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.3; OpenNMT-py#294",
         designed=lambda: joined(
-            attention("square", F32_HALF, values="frontier.1#9", causal="top-left"),
+            attention("square", ALL, values="frontier.1#9", causal="top-left"),
             attention("square", F32_HALF, values="spread.1#10", causal="top-left"),
             attention("square", F32, values="signatures.1#11", causal="top-left"),
         ),
@@ -73,7 +76,7 @@ _CAUSAL = (
         rationale="A cached decoder that asks so gets V[0] each time; the convention must be kept all the same.",
         source="pytorch#144858; executorch#22426",
         designed=lambda: joined(
-            attention("decode", F32, values="spread.1#12", causal="top-left"),
+            attention("decode", ALL, values="spread.1#12", causal="top-left"),
             attention("decode", F32, values="signatures.1#13", causal="top-left"),
         ),
         random=Draw(shapes="decode", causal=("top-left",)),
@@ -86,7 +89,7 @@ _CAUSAL = (
         rationale="The newest token sees the whole cache.",
         source="flash-attention 2.1 release notes; executorch#22426",
         designed=lambda: joined(
-            attention("decode", F32, values="spread.1#14", causal="bottom-right"),
+            attention("decode", ALL, values="spread.1#14", causal="bottom-right"),
             attention("decode", F32, values="signatures.1#15", causal="bottom-right"),
         ),
         random=Draw(shapes="decode", causal=("bottom-right",)),
@@ -101,7 +104,7 @@ _HIDDEN = (
         source="ONNX backend tests put 1000 there; xformers promises no leak from padding",
         designed=lambda: joined(
             attention("wide", F32_HALF, values="spread.1#70", mask="right-padding.1:b11k#47", edits=("hidden-value.1#0",)),
-            attention("wide", F32_BF16, values="spread.1#71", mask="random.1:b1qk#71", edits=("loud-value.1#71",)),
+            attention("wide", ALL, values="spread.1#71", mask="random.1:b1qk#71", edits=("loud-value.1#71",)),
             attention("wide", F32, values="spread.1#72", key_lengths=(5, 9), edits=("hidden-value.1#0",)),
             attention("square", F32, values="spread.1#73", causal="top-left", edits=("loud-value.1#73",)),
         ),
@@ -119,7 +122,14 @@ _HIDDEN = (
         source="memory-compressed-attention#2; TransformerLens#319",
         designed=lambda: joined(
             attention("wide", F32_HALF, values="spread.1#74", mask="right-padding.1:b11k#47", edits=("loud-hidden.1#0",)),
-            attention("wide", F32, values="spread.1#75", mask="left-padding.1:b11k#48", edits=("loud-hidden.1*100.0#0",)),
+            attention(
+                "wide",
+                ("float64", "float32"),
+                values="spread.1#75",
+                mask="left-padding.1:b11k#48",
+                edits=("loud-hidden.1*100.0#0",),
+            ),
+            attention("wide", ALL, values="spread.1#76", key_lengths=(5, 9), edits=("loud-hidden.1*100.0#0",)),
             attention("wide", F32, values="spread.1#76", key_lengths=(5, 9), edits=("loud-hidden.1#0", "hidden-value.1#0")),
             attention(
                 "wide", F32_BF16, values="spread.1#77", causal="top-left", edits=("loud-hidden.1*30.0#0", "hidden-value.1#0")
@@ -237,9 +247,11 @@ _FUTURE = (
         rationale="Kernels decide per tile, or per group of rows, what is hidden; the rows at the edges are where it goes wrong.",
         source="pytorch#195910; sglang#31501",
         designed=lambda: joined(
-            *(attention((1, 1, 1, n, n, 8, 8), F32, values="frontier.1#88", causal="top-left") for n in (63, 65, 129)),
+            attention((1, 1, 1, 63, 63, 8, 8), F32, values="frontier.1#88", causal="top-left"),
+            *(attention((1, 1, 1, n, n, 8, 8), ALL, values="frontier.1#88", causal="top-left") for n in (65, 129)),
             attention((1, 1, 1, 65, 65, 8, 8), ("bfloat16",), values="frontier.1#89", causal="top-left"),
             attention((1, 1, 1, 64, 129, 8, 8), F32, values="frontier.1#90", causal="bottom-right"),
+            attention((1, 1, 1, 5, 263, 8, 8), ALL, values="frontier.1#91", causal="bottom-right"),
         ),
         random=Draw(
             shapes="tile", causal=("top-left", "bottom-right"), laws=("frontier.1", "spread.1"), dtypes=("float32", "bfloat16")

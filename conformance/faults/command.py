@@ -1,0 +1,63 @@
+"""``attention-conformance faults``: the kill matrix, the comparison with other rules, and the implementations that are right."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from conformance.exit_codes import ExitCode, exit_code
+from conformance.faults import alarms, kill_tables, kills
+from conformance.faults import compare as comparison
+
+_Result = TypeVar("_Result")
+
+
+def kill(only: str, matrix: bool, out: Path | None) -> ExitCode:
+    """Prints the kill matrix of the faults that match ``only``, and writes ``faults.md`` and ``faults.json`` to ``out``.
+
+    Raises UsageError where no fault matches.
+    """
+    faults = kills.chosen(only)
+    pairs = sum(len(fault.dtypes) for fault in faults)
+    found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, progress=progress))
+    click.echo(kill_tables.render(found))
+    if out is not None:
+        _write(out / "faults.md", f"# Faults\n\n{kill_tables.render(found, 'github')}\n")
+        _write(out / "faults.json", kill_tables.as_json(found))
+    return ExitCode.AS_EXPECTED if found.in_order else ExitCode.UNEXPECTED
+
+
+def compare(only: str, out: Path | None) -> ExitCode:
+    """Prints how faults that match ``only``, and honest outputs, fare by the rules of other suites; writes ``compared.md``."""
+    faults = comparison.comparable(kills.chosen(only))
+    pairs = sum(len(fault.dtypes) for fault in faults)
+    found = with_bar("faults", pairs, lambda progress: comparison.run(faults, progress=progress))
+    click.echo(comparison.render(found))
+    if out is not None:
+        _write(out / "compared.md", f"# Rules compared\n\n{comparison.render(found, 'github')}\n")
+    return ExitCode.AS_EXPECTED
+
+
+def honest(seeds: int, out: Path | None) -> ExitCode:
+    """Prints how near implementations that are right come to their budgets, and every false alarm; writes ``honest.md``."""
+    found = with_bar("seeds", seeds, lambda progress: alarms.run(seeds, progress=progress))
+    click.echo(alarms.render(found, seeds))
+    if out is not None:
+        _write(out / "honest.md", f"# Implementations that are right\n\n{alarms.render(found, seeds, 'github')}\n")
+    return exit_code(unexpected=len(found.found), enough_cases=found.cases > 0)
+
+
+def with_bar(what: str, total: int, work: Callable[[Callable[[int], None]], _Result]) -> _Result:
+    """The result of ``work``, which is given a function to call with how much more is done, for a progress bar to move."""
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        return work(lambda done: bar.advance(task, done))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path}")

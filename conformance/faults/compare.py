@@ -1,0 +1,216 @@
+"""Side by side: the same outputs, faulty and honest, judged by the rules of other suites and by error budgets."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import get_context
+
+import numpy as np
+from cachetools import LRUCache
+from tabulate import tabulate
+
+from conformance import registry
+from conformance.adapter import Implementation
+from conformance.cases.golden import load_cases
+from conformance.cases.random import corpus
+from conformance.dtypes import float_type
+from conformance.errors import Unsupported
+from conformance.expectations import builtin_expectations
+from conformance.faults import catalogue, plain
+from conformance.faults.functions import implementation_of
+from conformance.faults.kills import QUICK
+from conformance.faults.model import Fault
+from conformance.faults.rules import RULES, Reference, accepts, applicable, reference
+from conformance.harness import Subject
+from conformance.inputs import Inputs
+from conformance.judging import Failed, Judge
+from conformance.oracle import expect
+from conformance.oracle.profiles import UNDECLARED
+from conformance.problem import Problem
+from conformance.soak import HONEST
+from conformance.specification import requirements
+from conformance.threads import single_threads
+from conformance.verdict import Outcome
+
+OURS = "designed and drawn"  # the problems of the quick tier
+SETS = (OURS, *plain.AMPLITUDES)
+CHUNK = 16  # pairs of fault and dtype that a process takes at once
+Cell = tuple[str, str, bool]  # rule, set of problems, whether in 16 bits
+
+
+@dataclass
+class Comparison:
+    """How many faults each rule catches of how many to which it applies, by rule, set of problems and size of the dtype, a fault
+    counted once per dtype; and how many honest outputs it rejects of how many."""
+
+    caught: dict[Cell, list[int]] = field(default_factory=dict)
+    rejected: dict[Cell, list[int]] = field(default_factory=dict)
+
+    def merge(self, other: "Comparison") -> None:
+        for mine, theirs in ((self.caught, other.caught), (self.rejected, other.rejected)):
+            for cell, (some, of) in theirs.items():
+                _count(mine, cell, some, of)
+
+
+def _count(table: dict[Cell, list[int]], cell: Cell, some: int, of: int = 1) -> None:
+    counts = table.setdefault(cell, [0, 0])
+    counts[0] += some
+    counts[1] += of
+
+
+def comparable(faults: Iterable[Fault]) -> list[Fault]:
+    """Those that an output can show; faults of behaviour show over several calls, which no tolerance compares."""
+    return [fault for fault in faults if fault.behaviour is None and not fault.equivalent]
+
+
+def run(
+    faults: Sequence[Fault], names: Sequence[str] = (), processes: int = 2, progress: Callable[[int], None] = lambda done: None
+) -> Comparison:
+    """Judges ``faults`` of the catalogue and honest implementations (those that do not compile, or ``names``). ``progress`` hears
+    how many more pairs of fault or implementation and dtype are done."""
+    pairs = [(fault.id, dtype) for fault in comparable(faults) for dtype in fault.dtypes]
+    pairs.sort(key=lambda pair: (catalogue()[pair[0]].requirements[:1], pair[1]))
+    honest = names or [name for name in HONEST if not registry.resolve(name).support.compiles]
+    total = Comparison()
+    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        work = {pool.submit(judge_honest, name): 1 for name in honest}
+        work |= {pool.submit(_judge_pairs, pairs[s : s + CHUNK]): len(pairs[s : s + CHUNK]) for s in range(0, len(pairs), CHUNK)}
+        for finished in as_completed(work):
+            total.merge(finished.result())
+            progress(work[finished])
+    return total
+
+
+def _judge_pairs(pairs: Sequence[tuple[str, str]]) -> Comparison:
+    part = Comparison()
+    for identifier, dtype in pairs:
+        part.merge(judge_fault(catalogue()[identifier], dtype))
+    return part
+
+
+def judge_fault(fault: Fault, dtype: str) -> Comparison:
+    """Which rules catch a fault in one dtype: on the problems of the requirements that it names, and on plain ones."""
+    found = Comparison()
+    subject = Subject(implementation_of(fault, dtype))
+    half = float_type(dtype).is_16_bit
+    for name in SETS:
+        verdicts: dict[str, list[bool]] = {}
+        for output, truth in _outputs(subject, name, _posed(fault.requirements, dtype) if name == OURS else None, dtype):
+            for rule, accepted in _verdicts(output, truth):
+                verdicts.setdefault(rule, []).append(accepted)
+        for rule, accepted_ones in verdicts.items():
+            _count(found.caught, (rule, name, half), not all(accepted_ones))
+    return found
+
+
+def judge_honest(name: str) -> Comparison:
+    """How many outputs of an honest implementation each rule rejects, on the problems of all requirements and on plain ones.
+    Where it is known not to keep to its budget, nothing is asked."""
+    implementation = registry.resolve(name)
+    found = Comparison()
+    if implementation.missing() is not None:
+        return found
+    subject = Subject(implementation)
+    identifiers = tuple(one.id for one in requirements().values() if one.operation == implementation.operation)
+    for dtype in implementation.support.dtypes:
+        for name_of_set in SETS:
+            ours = _without_known_failures(identifiers, dtype, implementation) if name_of_set == OURS else None
+            for output, truth in _outputs(subject, name_of_set, ours, dtype):
+                for rule, accepted in _verdicts(output, truth):
+                    _count(found.rejected, (rule, name_of_set, float_type(dtype).is_16_bit), not accepted)
+    return found
+
+
+def _verdicts(output: np.ndarray | None, truth: Reference) -> Iterator[tuple[str, bool]]:
+    """What each rule that applies says of an output; none accepts an exception in its place."""
+    return ((rule, output is not None and accepts(rule, output, truth)) for rule in applicable(truth))
+
+
+def _outputs(
+    subject: Subject, name: str, ours: Iterable[Problem] | None, dtype: str
+) -> Iterator[tuple[np.ndarray | None, Reference]]:
+    """The outputs of one set of problems, None where the implementation raises, each with what rules compare it with."""
+    operation = subject.implementation.operation
+    amplitude = plain.AMPLITUDES.get(name)
+    for problem in plain.problems(operation, dtype) if ours is None else ours:
+        problem = subject.resolve(problem)
+        try:
+            route = subject.route(problem)
+        except Unsupported:
+            continue
+        profile = subject.implementation.support.profile_for(dtype) or UNDECLARED
+        inputs, truth = _truth(problem, amplitude, profile)
+        if not truth.exact.size:
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                output = _judge().run_prepared(subject.prepare(inputs, route), subject).output
+        except Failed:
+            output = None
+        yield output, truth
+
+
+@cache
+def _judge() -> Judge:
+    return Judge()
+
+
+_TRUTHS: LRUCache[tuple[str, float | None, str], tuple[Inputs, Reference]] = LRUCache(2000)
+
+
+def _truth(problem: Problem, amplitude: float | None, profile: str) -> tuple[Inputs, Reference]:
+    key = problem.text, amplitude, profile
+    if key not in _TRUTHS:
+        inputs = _judge().inputs(problem) if amplitude is None else plain.inputs_of(problem, amplitude)
+        with np.errstate(all="ignore"):
+            _TRUTHS[key] = inputs, reference(inputs, expect(inputs, profile))
+    return _TRUTHS[key]
+
+
+@cache
+def _posed(identifiers: tuple[str, ...], dtype: str) -> tuple[Problem, ...]:
+    """The problems of the quick tier that judge outputs, of some requirements, in one dtype."""
+    known = requirements()
+    wanted = [known[identifier] for identifier in identifiers if known[identifier].check != "refuses"]
+    golden = [case.problem for case in load_cases() if case.requirement in identifiers]
+    designed = [problem for requirement in wanted for problem in requirement.designed()]
+    drawn = [
+        problem
+        for requirement in wanted
+        for example in corpus(requirement, examples=QUICK.examples, seed=QUICK.seed, free=QUICK.free)
+        for problem in example.problems
+    ]
+    return tuple(dict.fromkeys(problem for problem in [*golden, *designed, *drawn] if problem.dtype == dtype))
+
+
+def _without_known_failures(identifiers: tuple[str, ...], dtype: str, implementation: Implementation) -> list[Problem]:
+    """The problems of requirements of which no failure of the implementation is expected."""
+    expected = builtin_expectations(requirements()).for_(implementation.name)
+    failures = [outcome for outcome in Outcome if outcome.is_failure]
+    sound = [i for i in identifiers if not any(expected.judge_item(i, outcome).expected for outcome in failures)]
+    return list(_posed(tuple(sound), dtype))
+
+
+def render(comparison: Comparison, style: str = "simple") -> str:
+    """One table for 16-bit dtypes, one for the wider ones; shares of faults caught and of honest outputs rejected."""
+    parts = []
+    for half, title in ((True, "float16 and bfloat16"), (False, "float32 and float64")):
+        cells = [(rule, [(rule, name, half) for name in SETS]) for rule in RULES]
+        rows = [
+            (rule, *(_share(table.get(cell)) for table in (comparison.caught, comparison.rejected) for cell in row))
+            for rule, row in cells
+        ]
+        head = ("rule", *(f"{what} {name}" for what in ("faults:", "honest:") for name in SETS))
+        faults = max((of for (_, _, h), (_, of) in comparison.caught.items() if h == half), default=0)
+        honest = sum(comparison.rejected.get(cell, [0, 0])[1] for cell in cells[-1][1])
+        table = tabulate(rows, head, tablefmt=style, disable_numparse=True)
+        parts.append(
+            f"{title}: the share of {faults} pairs of fault and dtype that is caught, and of {honest:,} honest outputs that is "
+            f"rejected, by problems\n\n{table}"
+        )
+    return "\n\n".join(parts)
+
+
+def _share(counts: list[int] | None) -> str:
+    return "–" if not counts or not counts[1] else f"{counts[0] / counts[1]:.1%}"

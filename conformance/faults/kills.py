@@ -1,0 +1,213 @@
+"""The kill matrix: every fault goes through the real checks as an implementation, and must be caught in the quick tier.
+
+A fault is killed in a dtype when a requirement that it names fails on it unexpectedly. Golden and designed cases are tried before
+random ones, since they depend on nothing that is drawn. What only another requirement catches is *caught elsewhere*: the report
+that a user would get then speaks of the wrong thing. What nothing catches *survives*.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from multiprocessing import get_context
+
+import numpy as np
+
+from conformance.checks.items import Effort, ItemRun
+from conformance.errors import UsageError
+from conformance.expectations import ImplementationExpectations
+from conformance.faults import catalogue
+from conformance.faults.functions import implementation_of
+from conformance.faults.model import Fault
+from conformance.harness import Subject
+from conformance.judging import Judge
+from conformance.run_options import DEFAULT_SEED, TIERS
+from conformance.specification import requirements
+from conformance.specification.model import Requirement
+from conformance.threads import single_threads
+from conformance.verdict import Outcome
+
+FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
+QUICK = replace(FIXED, examples=TIERS["quick"])
+CHUNK = 8  # trials that a process takes at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kill:
+    """A requirement that fails on a fault. ``r`` is the largest of the cases whose values are wrong, None where there are none;
+    ``seconds`` have passed since the first check on the fault in this dtype; ``random`` where only a random case fails."""
+
+    requirement: str
+    named: bool
+    outcome: str
+    r: float | None
+    seconds: float
+    random: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What became of one fault in one dtype: the kills in the order in which they were found."""
+
+    fault: str
+    dtype: str
+    kills: tuple[Kill, ...]
+    seconds: float
+
+    @property
+    def kill(self) -> Kill | None:
+        """The first by a requirement that the fault names."""
+        return next((kill for kill in self.kills if kill.named), None)
+
+    @property
+    def elsewhere(self) -> Kill | None:
+        """What catches it where none of its own requirements does."""
+        return self.kills[0] if self.kills and self.kill is None else None
+
+    @property
+    def survived(self) -> bool:
+        return not self.kills
+
+
+def try_fault(fault: Fault, dtype: str, judge: Judge, matrix: bool = False) -> Trial:
+    """Runs the checks on ``fault`` in ``dtype`` until the first kill, those that it names before the others. With ``matrix``, and
+    for faults said to be equivalent, runs them all."""
+    start = time.perf_counter()
+    kills: list[Kill] = []
+    for requirement, effort in _program(fault, matrix):
+        if any(kill.requirement == requirement.id for kill in kills):
+            continue
+        kill = _attempt(fault, dtype, judge, requirement, effort, start)
+        if kill is not None:
+            kills.append(kill)
+            if not matrix and not fault.equivalent:
+                break
+    return Trial(fault=fault.id, dtype=dtype, kills=tuple(kills), seconds=time.perf_counter() - start)
+
+
+def _program(fault: Fault, matrix: bool) -> Iterator[tuple[Requirement, Effort]]:
+    known = requirements()
+    named = [known[identifier] for identifier in fault.requirements]
+    others = [one for one in known.values() if one.operation == fault.operation and one not in named]
+    for group in (named, others) if not matrix else ([*named, *others],):
+        yield from ((requirement, FIXED) for requirement in group)
+        yield from ((requirement, QUICK) for requirement in group if requirement.random is not None)
+
+
+def _attempt(fault: Fault, dtype: str, judge: Judge, requirement: Requirement, effort: Effort, start: float) -> Kill | None:
+    """The implementation is made anew for each requirement: what it remembers of earlier calls must not help to catch it."""
+    subject = Subject(implementation_of(fault, dtype))
+    with np.errstate(all="ignore"):  # faults overflow where they like
+        unexpected = ItemRun(requirement, subject, judge, ImplementationExpectations("", ()), effort).run().unexpected
+    if not unexpected:
+        return None
+    return Kill(
+        requirement=requirement.id,
+        named=requirement.id in fault.requirements,
+        outcome=max((case.outcome for case in unexpected), key=lambda outcome: outcome.severity),
+        r=max((case.r for case in unexpected if case.r is not None and case.outcome is Outcome.WRONG_VALUE), default=None),
+        seconds=time.perf_counter() - start,
+        random=effort is QUICK,
+    )
+
+
+@dataclass(frozen=True)
+class KillMatrix:
+    """All trials, fault by fault as in the catalogue."""
+
+    trials: tuple[Trial, ...]
+    faults: dict[str, Fault]
+    complete: bool  # whether all requirements were run on all faults
+
+    @property
+    def judged(self) -> list[Trial]:
+        """Those of faults that must be caught."""
+        return [trial for trial in self.trials if not self.faults[trial.fault].equivalent]
+
+    @property
+    def elsewhere(self) -> list[Trial]:
+        return [trial for trial in self.judged if trial.elsewhere]
+
+    @property
+    def survivors(self) -> list[Trial]:
+        return [trial for trial in self.judged if trial.survived]
+
+    @property
+    def unlike(self) -> list[Trial]:
+        """Trials of faults said to be equivalent that are caught, so that they are not."""
+        return [trial for trial in self.trials if self.faults[trial.fault].equivalent and trial.kills]
+
+    @property
+    def in_order(self) -> bool:
+        """Whether every fault is caught by a requirement that it names, and none that is said to be equivalent is."""
+        return not (self.elsewhere or self.survivors or self.unlike)
+
+    def margins(self) -> dict[str, float]:
+        """By fault, the smallest r of its kills over its dtypes, the weakest fault first; without those that no r has killed."""
+        smallest: dict[str, float] = {}
+        for trial in self.judged:
+            if trial.kill is not None and trial.kill.r is not None:
+                smallest[trial.fault] = min(smallest.get(trial.fault, trial.kill.r), trial.kill.r)
+        return dict(sorted(smallest.items(), key=lambda pair: pair[1]))
+
+    def victims(self) -> dict[str, tuple[str, ...]]:
+        """By requirement, the faults that it kills in some dtype. Says little of requirements unless the matrix is complete."""
+        killed: dict[str, dict[str, None]] = {identifier: {} for identifier in requirements()}
+        for trial in self.judged:
+            for kill in trial.kills:
+                killed[kill.requirement][trial.fault] = None
+        return {identifier: tuple(faults) for identifier, faults in killed.items()}
+
+    def idle(self) -> tuple[str, ...]:
+        """Requirements that kill nothing, of those whose check can fail at all."""
+        known = requirements()
+        return tuple(
+            identifier for identifier, faults in self.victims().items() if not faults and known[identifier].check != "refuses"
+        )
+
+
+def chosen(pattern: str) -> list[Fault]:
+    """The faults whose id matches ``pattern`` as file names do. Raises UsageError where none does."""
+    found = [fault for fault in catalogue().values() if fnmatchcase(fault.id, pattern)]
+    if not found:
+        raise UsageError(f"No fault matches {pattern!r}: docs/faults.md lists them all.")
+    return found
+
+
+def run(
+    faults: Sequence[Fault], matrix: bool = False, processes: int = 2, progress: Callable[[int], None] = lambda done: None
+) -> KillMatrix:
+    """Tries faults of the catalogue in all their dtypes. ``progress`` hears how many more trials are done.
+
+    Trials that begin with the same requirement go to the same process one after the other, where the oracle's answers are kept.
+    """
+    work = sorted(
+        ((fault.id, dtype) for fault in faults for dtype in fault.dtypes),
+        key=lambda pair: (catalogue()[pair[0]].requirements[:1], pair[1]),
+    )
+    trials: list[Trial] = []
+    chunks = [work[start : start + CHUNK] for start in range(0, len(work), CHUNK)]
+    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for finished in as_completed([pool.submit(_chunk, chunk, matrix) for chunk in chunks]):
+            trials += finished.result()
+            progress(len(finished.result()))
+    return collect(trials, faults, matrix)
+
+
+def collect(trials: Iterable[Trial], faults: Sequence[Fault], matrix: bool) -> KillMatrix:
+    """The trials in the order of ``faults`` and their dtypes."""
+    place = {pair: number for number, pair in enumerate((fault.id, dtype) for fault in faults for dtype in fault.dtypes)}
+    ordered = sorted(trials, key=lambda trial: place[trial.fault, trial.dtype])
+    return KillMatrix(tuple(ordered), {fault.id: fault for fault in faults}, matrix)
+
+
+def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool) -> list[Trial]:
+    return [try_fault(catalogue()[identifier], dtype, _judge(), matrix) for identifier, dtype in pairs]
+
+
+@cache
+def _judge() -> Judge:
+    """The judge of this process."""
+    return Judge()

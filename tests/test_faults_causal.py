@@ -1,0 +1,96 @@
+"""Faults of the causal limit: each shows where attention is causal, draws the limit that its sentence says, and nothing else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conformance.faults import causal, causal_alignment, causal_places
+from conformance.faults.honest import compute
+from conformance.problem import Problem
+from conformance.specification.build import attention
+from conformance.values import materialise
+from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only, differs
+
+FAULTS = {fault.id: fault for module in (causal, causal_alignment, causal_places) for fault in module.FAULTS}
+
+
+def problem(shape, side: str) -> Problem:
+    return attention(shape, values="spread.1#1", causal=side)[0]
+
+
+def assert_sees(name: str, shape, side: str, mask: np.ndarray) -> None:
+    """The fault gives what the explicit ``mask`` gives."""
+    inputs = materialise(problem(shape, side))
+    due = compute(replace(inputs, causal="none", mask=mask))
+    np.testing.assert_allclose(FAULTS[name].output(inputs), due, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_shows_where_it_can_and_nowhere_else(name):
+    assert_shows_where_it_can(FAULTS[name])
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_is_wrong_in_values_only(name):
+    assert_wrong_in_values_only(FAULTS[name])
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_oracle_knows_what_it_gives(name):
+    assert_known_to_the_oracle(FAULTS[name])
+
+
+@pytest.mark.parametrize(("name", "diagonal"), [("causal-one-key-late", 1), ("causal-one-key-early", -1), ("causal-ignored", 13)])
+def test_the_diagonal_lies_where_the_fault_puts_it(name, diagonal):
+    assert_sees(name, "square", "top-left", np.tri(13, 13, diagonal, dtype=bool))
+
+
+def test_the_triangle_is_turned_as_the_fault_turns_it():
+    assert_sees("causal-transposed", "square", "top-left", np.tri(13, dtype=bool).T)
+    assert_sees("causal-inverted", "square", "top-left", ~np.tri(13, dtype=bool))
+    assert_sees("causal-from-last-key", "square", "top-left", np.tri(13, dtype=bool)[:, ::-1])
+
+
+def test_alignments_are_exchanged():
+    top_left, bottom_right = np.tri(7, 13, dtype=bool), np.tri(7, 13, 6, dtype=bool)
+    assert_sees("causal-bottom-right-for-top-left", "wide", "top-left", bottom_right)
+    assert_sees("causal-top-left-for-bottom-right", "wide", "bottom-right", top_left)
+    assert_sees("causal-alignments-exchanged", "wide", "top-left", bottom_right)
+    assert_sees("causal-alignments-exchanged", "wide", "bottom-right", top_left)
+
+
+def test_an_alignment_fault_is_right_for_equal_lengths():
+    for fault in causal_alignment.FAULTS:
+        assert not differs(fault, problem("square", "top-left")), fault.id
+
+
+def test_a_limit_of_four_rows_is_that_of_the_first_or_last():
+    rows, keys = np.arange(13)[:, None], np.arange(13)
+    assert_sees("causal-limit-of-last-of-4", "square", "top-left", keys <= rows // 4 * 4 + 3)
+    assert_sees("causal-limit-of-first-of-4", "square", "top-left", keys <= rows // 4 * 4)
+
+
+def test_faults_of_long_sequences_are_right_in_short_ones():
+    for name in ("causal-ignored-beyond-64", "causal-buffer-of-64-rows", "causal-row-wraps-at-128", "causal-window-of-64"):
+        assert not differs(FAULTS[name], problem("square", "top-left")), name
+        assert differs(FAULTS[name], problem((1, 1, 1, 129, 129, 8, 8), "top-left")), name
+
+
+def test_positions_in_bfloat16_are_exact_up_to_256():
+    fault = FAULTS["causal-position-in-bfloat16"]
+    assert not differs(fault, problem((1, 1, 1, 5, 256, 8, 8), "bottom-right"))
+    assert differs(fault, problem((1, 1, 1, 5, 263, 8, 8), "bottom-right"))
+
+
+def test_the_first_head_alone_is_causal():
+    inputs = materialise(problem("square", "top-left"))
+    wrong = FAULTS["causal-in-first-head-only"].output(inputs)
+    np.testing.assert_allclose(wrong[:, 0], compute(inputs)[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(wrong[:, 1:], compute(replace(inputs, causal="none"))[:, 1:], rtol=1e-6)
+
+
+def test_a_mask_beside_the_causal_limit_still_counts():
+    inputs = materialise(attention("square", mask="random.1:b1qk#20", causal="top-left")[0])
+    due = compute(replace(inputs, causal="none", mask=inputs.mask & np.tri(13, 13, 1, dtype=bool)))
+    np.testing.assert_allclose(FAULTS["causal-one-key-late"].output(inputs), due, rtol=1e-6, atol=1e-6)
