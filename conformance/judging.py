@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
-from conformance.errors import Unsupported
+from conformance.errors import RAISED_BY_IMPLEMENTATIONS, Unsupported
 from conformance.harness import PreparedCall, Subject
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
@@ -104,7 +104,7 @@ class Judge:
             return subject.prepare(self.inputs(problem), route)
         except Unsupported:
             raise
-        except Exception as error:  # whatever an implementation raises is its own outcome
+        except RAISED_BY_IMPLEMENTATIONS as error:  # whatever an implementation raises is its own outcome
             raise Failed(verdict_of_exception(error)) from error
 
     def run_prepared(self, prepared: PreparedCall, subject: Subject) -> Run:
@@ -112,11 +112,11 @@ class Judge:
             start = time.perf_counter()
             raw = prepared.run()
             seconds = time.perf_counter() - start
-        except Exception as error:
+        except RAISED_BY_IMPLEMENTATIONS as error:
             raise Failed(verdict_of_exception(error)) from error
         try:
             return Run(prepared, raw, prepared.read(raw), seconds)
-        except Exception as error:
+        except RAISED_BY_IMPLEMENTATIONS as error:
             framework = subject.implementation.framework.name
             message = f"The output is a {type(raw).__name__}, no array of {framework}: {error}"
             raise Failed(Verdict(Outcome.WRONG_DTYPE, message)) from error

@@ -104,3 +104,8 @@ def hanging(query, key, value, *, scale=None):
     while scale is not None:
         time.sleep(0.05)
     return honest(query, key, value)
+
+
+def exiting(query, key, value):
+    """Asks the interpreter to end."""
+    raise SystemExit(0)

@@ -39,6 +39,7 @@ def judged(function: Callable[..., object], requirement: str, effort: Effort = E
         (hostile.from_a_cache, "ATT-OUT-027", Outcome.WRONG_VALUE),
         (hostile.raising, "ATT-OUT-037", Outcome.ERROR),
         (hostile.greedy, "ATT-OUT-001", Outcome.OUT_OF_MEMORY),
+        (hostile.exiting, "ATT-OUT-001", Outcome.ERROR),
         (hostile.double, "ATT-OUT-002", Outcome.WRONG_DTYPE),
         (hostile.maskless, "ATT-MASK-003", Outcome.WRONG_VALUE),
         (hostile.scaling_by_width, "ATT-SCALE-001", Outcome.WRONG_VALUE),
