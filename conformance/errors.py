@@ -1,7 +1,5 @@
 """The exceptions of the suite: what a user's mistake becomes, a sentence without a traceback, and what is not offered."""
 
-import os
-
 
 class UsageError(Exception):
     """Something the user can mend: what is wrong, where, and what to do, in one sentence.
@@ -18,11 +16,5 @@ class Unsupported(Exception):
     """The implementation does not offer what was asked; the text says which feature, dtype or layout. No mistake of anybody's."""
 
 
-# What an implementation may raise without ending more than its own case. An interrupt is the user's, except in a worker process:
-# there the controller, which is interrupted too, ends the run.
-RAISED_BY_IMPLEMENTATIONS: tuple[type[BaseException], ...] = (
-    Exception,
-    SystemExit,
-    GeneratorExit,
-    *((KeyboardInterrupt,) if "PYTEST_XDIST_WORKER" in os.environ else ()),
-)
+# What an implementation may raise without ending more than its own case.
+RAISED_BY_IMPLEMENTATIONS: tuple[type[BaseException], ...] = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)

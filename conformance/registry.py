@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from conformance.adapter import AXES, Framework, Implementation, Support
 from conformance.errors import UsageError
 from conformance.oracle.profiles import PROFILES
@@ -104,6 +106,7 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
             f"{spec} has an attribute conformance of type {type(support).__name__}: make it a conformance.adapter.Support."
         )
     support = replace(support, **given)
+    support = _of_due_types(spec, support)
     for what, value, known in (
         ("operation", support.operation, PROBLEM_TYPES),
         ("order of axes", support.axes, AXES),
@@ -112,6 +115,14 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
         if isinstance(value, str) and value not in known:
             raise UsageError(_unknown(what, value, known))
     return support
+
+
+def _of_due_types(spec: str, support: Support) -> Support:
+    """The declaration, lists made sets where sets are due. Raises UsageError where a field is of another type."""
+    try:
+        return msgspec.convert(vars(support), Support)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"The Support of {spec} is not sound: {str(error).replace('$.', '')}.") from None
 
 
 @cache

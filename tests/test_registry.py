@@ -257,3 +257,17 @@ def test_a_declaration_that_is_no_support(folder):
     write(folder, "mine.py", "def attention(q, k, v): ...\nattention.conformance = {'axes': 'blhd'}\n")
     said = sentence("mine:attention")
     assert "type dict" in said and Support.__name__ in said
+
+
+def test_a_declaration_of_wrong_types_is_one_sentence(tmp_path):
+    file = tmp_path / "wrongly.py"
+    file.write_text(
+        "from conformance.adapter import Support\n"
+        "def f(query, key, value): ...\n"
+        "f.conformance = Support(dtypes='float32')\n"
+        "def g(query, key, value, *, mask=None): ...\n"
+        "g.conformance = Support(features=['mask'])\n"
+    )
+    with pytest.raises(UsageError, match="dtypes"):
+        registry.resolve(f"{file}:f")
+    assert registry.resolve(f"{file}:g").support.features == frozenset({"mask"})

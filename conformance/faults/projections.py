@@ -5,6 +5,7 @@ They are the same computation with other weights or other tokens.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,13 @@ _PROJECTIONS = (
             *_WEIGHTS,
         )
         for name in _MATRICES
+    ),
+    fault(
+        "nothing-projected",
+        "uses query, key and value themselves where their matrices are square",
+        lambda inputs: reduce(lambda changed, name: _not_projected(name)(changed), _MATRICES, inputs),
+        *_WEIGHTS,
+        sources=("tutorials: einsum attention that makes its projections and does not apply them",),
     ),
     fault(
         "first-head-for-all",

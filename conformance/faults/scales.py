@@ -172,7 +172,10 @@ _MULTI_HEAD = (
     _heads("by-key-length", "divides the scores of the heads by √Lk instead of √d", lambda i: _root(i.key.shape[1])),
     _heads("by-batch", "divides the scores of the heads by √batch instead of √d", lambda i: _root(i.key.shape[0])),
     _heads(
-        "in-float32", "takes √d of the heads in float32", lambda i: float(np.float32(_root(_head_width(i)))), dtypes=("float64",)
+        "in-float32",
+        "takes √d of the heads in float32",
+        lambda i: 1.0 / float(np.float32(np.sqrt(_head_width(i)))),
+        dtypes=("float64",),
     ),
 )
 

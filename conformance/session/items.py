@@ -2,9 +2,12 @@
 
 import faulthandler
 import os
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conformance.adapter import Implementation
@@ -106,14 +109,22 @@ class Items:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """In a worker, an item over its time limit ends the process from a thread of its own, even out of compiled code."""
-        if not self.in_worker:
-            return (yield)
-        faulthandler.dump_traceback_later(self.settings.time_limit, exit=True, file=self._silence)
+        """What an implementation does to the process is undone after each item, where it can be. In a worker, an item over its
+        time limit ends the process from a thread of its own, even out of compiled code."""
+        folder, depth = os.getcwd(), sys.getrecursionlimit()
+        if self.in_worker:
+            faulthandler.dump_traceback_later(self.settings.time_limit, exit=True, file=self._silence)
         try:
-            return (yield)
+            with warnings.catch_warnings(), np.errstate():
+                return (yield)
+        except KeyboardInterrupt:  # a worker is not interrupted but ended, so this one is the implementation's
+            if not self.in_worker:
+                raise
+            pytest.fail("The implementation raised KeyboardInterrupt.", pytrace=False)
         finally:
             faulthandler.cancel_dump_traceback_later()
+            sys.setrecursionlimit(depth)
+            os.chdir(folder)
 
 
 def _conclude(item: Item, cases: list[Any]) -> None:
