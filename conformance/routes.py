@@ -94,9 +94,7 @@ def _native_fits(feature: str, problem: Problem, implementation: Implementation,
     if isinstance(problem, SinusoidalProblem):
         if feature in ("interleaved", "concatenated") and "arrangement" not in implementation.parameters:
             observed = conventions.get("CON-SINUSOID-ARRANGEMENT")
-            return feature == (
-                observed if observed in ARRANGEMENTS else "interleaved"
-            )  # neither: as interleaved
+            return feature == (observed if observed in ARRANGEMENTS else "interleaved")  # neither: as interleaved
         return True
     if feature in ("mask", "bias") and isinstance(problem, AttentionProblem):
         recipe = problem.mask if feature == "mask" else problem.bias

@@ -200,9 +200,7 @@ class Recorder:
             for path in (self.writer.path, *write_reports(run, self.settings.reports)):
                 terminalreporter.write_line(f"wrote {path}")
         if self.judged == 0:
-            terminalreporter.write_line(
-                "INCONCLUSIVE: all was skipped or is unsupported, nothing was judged."
-            )
+            terminalreporter.write_line("INCONCLUSIVE: all was skipped or is unsupported, nothing was judged.")
 
 
 def _command() -> str:
