@@ -1,0 +1,181 @@
+"""Diagnosis: the failing problems are run again, beside passing ones, and every fault of the catalogue is held against both."""
+
+from collections.abc import Iterable, Sequence
+
+from conformance.diagnosis.accuracy import less_accurate
+from conformance.diagnosis.choice import varied
+from conformance.diagnosis.clock import Clock
+from conformance.diagnosis.conditions import common
+from conformance.diagnosis.evidence import BESIDE, OVER_CALLS, SIGNS, Evidence, Examiner, Probing
+from conformance.diagnosis.model import Diagnosis, Finding, Unexplained
+from conformance.diagnosis.places import described
+from conformance.diagnosis.search import Explanation, Search
+from conformance.diagnosis.simulation import Predictor
+from conformance.diagnosis.telling import Telling
+from conformance.diagnosis.trial import Trial
+from conformance.faults import catalogue
+from conformance.faults.model import Fault
+from conformance.harness import Subject
+from conformance.judging import Judge
+from conformance.problem import Problem
+
+SECONDS = 5.0
+FAILING, PASSING = 16, 48  # problems run again
+# Signs of which nothing need be said where others are explained: outputs that depend on other calls cannot be compared, and an
+# answer that does not depend on the values may be any wrong answer.
+TOLD_BY: dict[str, tuple[str, ...]] = {**dict.fromkeys(SIGNS, ()), "values": OVER_CALLS, "constant": (*OVER_CALLS, "values")}
+MESSAGES = 2  # that are shown of several
+PROBED = 6  # wrong ones that are looked at over several calls
+
+
+def diagnose(
+    subject: Subject,
+    judge: Judge,
+    failing: Sequence[Problem],
+    passing: Sequence[Problem],
+    faults: Sequence[Fault] | None = None,
+    seconds: float = SECONDS,
+) -> Diagnosis:
+    """What explains that the implementation fails ``failing`` and passes ``passing``; ``faults``: all of the catalogue.
+
+    Runs the implementation in this process, on as many of the problems as there is time for.
+    """
+    clock = Clock(seconds)
+    examiner = Examiner(subject, judge)
+    operation = subject.implementation.operation
+    known = [fault for fault in (catalogue().values() if faults is None else faults) if fault.operation == operation]
+    # What passes goes first: where an argument of an earlier call goes on working, there must have been an earlier call.
+    gathered = _gathered(examiner, varied(passing, PASSING), _never, clock, 0.2)
+    gathered += _gathered(examiner, varied(failing, FAILING), _Probing(), clock, 0.4)
+    wrong = [evidence for evidence in gathered if not evidence.passes]
+    session = _Session(Telling(examiner, clock, failing, passing), gathered)
+    findings: list[Finding] = []
+    unexplained: list[Unexplained] = []
+    for sign in _order(wrong):
+        if any(finding.sign in TOLD_BY[sign] for finding in findings):
+            continue
+        named = [fault for finding in findings for fault in finding.faults]
+        search = session.search(sign)
+        explanations = search.explain([fault for fault in known if not fault.equivalent], named)
+        findings += _told(explanations, findings, sign)
+        if not explanations:
+            shown = [evidence for evidence in wrong if sign in evidence.signs]
+            observations = (*_observations(sign, shown, passing), *_nearest(search))
+            unexplained.append(Unexplained(sign, len(shown), observations))
+    vanished = sum(evidence.passes and evidence.problem in set(failing) for evidence in gathered)
+    return Diagnosis(
+        subject.implementation.name, tuple(findings), tuple(unexplained), len(wrong), len(gathered) - len(wrong), vanished,
+        clock.spent,
+    )  # fmt: skip
+
+
+class _Probing:
+    """Says which evidence is looked at over several calls: what is right at first, and the first few of what is wrong."""
+
+    def __init__(self) -> None:
+        self.wrong = 0
+
+    def __call__(self, evidence: Evidence) -> bool:
+        self.wrong += not evidence.passes
+        return evidence.passes or self.wrong <= PROBED
+
+
+def _never(evidence: Evidence) -> bool:
+    return False
+
+
+def _gathered(examiner: Examiner, problems: Iterable[Problem], probe: Probing, clock: Clock, share: float) -> list[Evidence]:
+    """Evidence of each problem that is offered, for as long as there is time; of one at least."""
+    found: list[Evidence] = []
+    for problem in problems:
+        if found and not clock.left(share):
+            break
+        evidence = examiner.look(problem, probe)
+        if evidence is not None:
+            found.append(evidence)
+    return found
+
+
+def _order(wrong: Sequence[Evidence]) -> list[str]:
+    """The signs that are there, those first that explain others."""
+    order = ("repeat", "stale", "unaliased", "untouched", "raises", "shape", "dtype", "values", "constant")
+    return [sign for sign in order if any(sign in evidence.signs for evidence in wrong)]
+
+
+class _Session:
+    """What searches for different signs share."""
+
+    def __init__(self, telling: Telling, gathered: Sequence[Evidence]) -> None:
+        self.telling = telling
+        self.gathered = gathered
+        self.known = {evidence.problem for evidence in gathered}
+        self.predictor = Predictor(telling.examiner.judging, gathered)
+
+    def search(self, sign: str) -> Search:
+        failing = [evidence for evidence in self.gathered if sign in evidence.signs]
+        passing = [evidence for evidence in self.gathered if sign not in evidence.signs]
+        if sign == "values":
+            failing, passing = _of_due_dtype(failing, passing)
+
+        def fresh(rivals: Sequence[Trial]) -> list[Evidence]:
+            found = self._fresh(rivals, failing)
+            return _of_due_dtype(failing, found)[1] if sign == "values" else found
+
+        return Search(sign, failing, passing, self.predictor, fresh, self.telling.clock)
+
+    def _fresh(self, rivals: Sequence[Trial], failing: Sequence[Evidence]) -> list[Evidence]:
+        candidates = [trial.candidate for trial in rivals]
+        problems = self.telling.problems(candidates, [evidence.problem for evidence in failing], self.known)
+        several = any(sign in BESIDE for evidence in failing for sign in evidence.signs)
+        found = _gathered(self.telling.examiner, problems, _Probing() if several else _never, self.telling.clock, 0.95)
+        self.known |= {evidence.problem for evidence in found}
+        return found
+
+
+def _of_due_dtype(failing: list[Evidence], passing: list[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
+    """Without outputs of another dtype, which were computed in another precision, if enough is left."""
+    clean = [evidence for evidence in failing if "dtype" not in evidence.signs]
+    if not clean:
+        return failing, passing
+    return clean, [evidence for evidence in passing if "dtype" not in evidence.signs]
+
+
+def _told(explanations: Sequence[Explanation], before: Sequence[Finding], sign: str) -> list[Finding]:
+    """Findings, without those that another sign has led to already."""
+    known = {finding.faults for finding in before}
+    return [finding for explanation in explanations if (finding := _finding(explanation, sign)).faults not in known]
+
+
+def _finding(explanation: Explanation, sign: str) -> Finding:
+    trial = explanation.trial
+    names = set(trial.candidate.names)
+    alike = [fault for rival in explanation.rivals for fault in rival.candidate.faults if fault.id not in names]
+    return Finding(
+        sign=sign,
+        faults=trial.candidate.faults,
+        explained=trial.explained,
+        failing=trial.failing,
+        passing=trial.passing,
+        fresh=explanation.fresh,
+        r=trial.r if sign == "values" and trial.candidate.faults[0].behaviour is None else None,
+        alike=tuple(dict.fromkeys(alike)),
+        only=trial.candidate.only,
+    )
+
+
+def _nearest(search: Search) -> list[str]:
+    """The fault that explains most, where none explains all; it names nothing."""
+    nearest = search.nearest
+    if nearest is None:
+        return []
+    faults = " and ".join(nearest.candidate.names)
+    return [f"nearest is {faults}, which would explain {nearest.explained} of {nearest.failing}"]
+
+
+def _observations(sign: str, shown: Sequence[Evidence], passing: Sequence[Problem]) -> list[str]:
+    """What can be said where nothing fits: how it is wrong, on which problems, where in the output, what the error is like."""
+    where = common([evidence.problem for evidence in shown], passing)
+    if sign == "values":
+        return [words for words in (less_accurate(shown), where, *described(shown)) if words]
+    texts = (evidence.message if sign == "raises" else evidence.signs[sign] for evidence in shown)
+    return [words for words in (" or ".join(list(dict.fromkeys(texts))[:MESSAGES]), where) if words]

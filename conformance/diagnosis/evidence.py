@@ -1,0 +1,178 @@
+"""What is known of an implementation on one problem: what it was given, what it gave, and in which ways that is wrong."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from conformance.diagnosis.calls import Probe
+from conformance.dtypes import float_type, round_to
+from conformance.errors import Unsupported
+from conformance.harness import Subject
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.judging import Failed, Judge
+from conformance.oracle.expected import Expected
+from conformance.problem import Problem
+from conformance.routes import Route, fold
+from conformance.verdict import Outcome, Verdict, judge
+
+Array = np.ndarray
+
+# The ways in which a result can be wrong. The last four show over several calls, or beside the output.
+SIGNS: dict[str, str] = {
+    "values": "wrong values",
+    "raises": "an exception",
+    "shape": "the wrong shape",
+    "dtype": "the wrong dtype",
+    "repeat": "another answer to the same call",
+    "stale": "the answer of another call",
+    "untouched": "a changed input",
+    "unaliased": "an output that shares memory with an input",
+    "constant": "an answer that does not depend on the values",
+}
+OF_ONE_CALL = ("values", "raises", "shape")  # what the output of one call shows, and faults of arithmetic mostly do
+BESIDE = ("repeat", "stale", "untouched", "unaliased")  # what shows beside the output of one call
+OVER_CALLS = ("repeat", "stale")  # what these show makes every output depend on the calls before
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One problem on one implementation.
+
+    ``inputs`` are as the implementation got them, after the suite's rewriting; ``expected`` is right under ``profile``.
+    ``output`` has the due dtype (another one was rounded to it) and shape; it is None where there is none to compare. ``signs``
+    says by SIGNS what is wrong and how, as text that is equal for equal faults; it is empty where the problem passes.
+    ``probed``: the signs that several calls show were looked for.
+    """
+
+    problem: Problem
+    inputs: Inputs
+    features: frozenset[str]
+    expected: Expected
+    profile: str
+    route: Route
+    output: Array | None = None
+    signs: Mapping[str, str] = field(default_factory=dict)
+    probed: bool = False
+    message: str = ""
+
+    @property
+    def passes(self) -> bool:
+        return not self.signs
+
+    def excess(self) -> Array:
+        """error / budget of each judged element, infinite where a non-finite element is wrong, 0 where nothing is judged."""
+        assert self.output is not None
+        return excess(self.output, self.expected)
+
+
+def excess(output: Array, expected: Expected) -> Array:
+    """error / budget by element, infinite where the pattern of non-finite elements is wrong, 0 where nothing is judged."""
+    got = output if expected.rows is None else output[..., expected.rows, :]
+    want = expected.output
+    got = got.astype(want.dtype)
+    kind = float_type(expected.dtype)
+    with np.errstate(all="ignore"):
+        due = np.where(np.abs(want) > kind.largest * (1 + kind.unit_roundoff), np.copysign(np.inf, want), want)
+        finite = np.isfinite(got) & np.isfinite(due)
+        same = (np.isnan(got) & np.isnan(due)) | (got == due)
+        ratio = np.where(finite, np.abs(got - want) / expected.budget, np.where(same, 0.0, np.inf))
+    return np.where(expected.judged & ~np.isnan(ratio), ratio, 0.0).astype(np.float64)
+
+
+Probing = Callable[[Evidence], bool]
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """Puts problems to one implementation again."""
+
+    subject: Subject
+    judging: Judge
+
+    def look(self, problem: Problem, probe: Probing) -> Evidence | None:
+        """What it gives by the problem's default route. Where ``probe`` says so of what is seen then, its other routes are
+        tried, if that one is right, and several calls are looked at. None where it is not offered or memory runs out."""
+        with np.errstate(all="ignore"):
+            try:
+                evidence = self._called(self.prepared(problem))
+                return evidence if evidence is None or not probe(evidence) else self._probed(evidence)
+            except Unsupported:
+                return None
+
+    def prepared(self, problem: Problem, route: Route | None = None) -> Evidence:
+        """The evidence without an output, before any call. Raises Unsupported."""
+        problem = self.subject.resolve(problem)
+        route = self.subject.route(problem) if route is None else route
+        profile = self.judging.profile(self.subject, problem)
+        inputs = fold(self.judging.inputs(problem), route, self.subject.implementation.support.mask_forms)
+        return Evidence(problem, inputs, features_of(problem, inputs), self.judging.expected(problem, profile), profile, route)
+
+    def _called(self, evidence: Evidence) -> Evidence | None:
+        try:
+            output = self.judging.run(self.subject, evidence.problem, evidence.route).output.copy()
+        except Failed as failure:
+            if failure.verdict.outcome is Outcome.OUT_OF_MEMORY:
+                return None
+            kind = "dtype" if failure.verdict.outcome is Outcome.WRONG_DTYPE else "raises"
+            return replace(evidence, signs={kind: _kind_of(failure.verdict)}, message=failure.verdict.message)
+        return with_output(evidence, output)
+
+    def _probed(self, evidence: Evidence) -> Evidence:
+        if evidence.passes:
+            routes = self.subject.routes(evidence.problem)[1:]
+            others = (self._called(self.prepared(evidence.problem, route)) for route in routes)
+            evidence = next((other for other in others if other is not None and not other.passes), evidence)
+        if evidence.output is None:
+            return replace(evidence, probed=True)
+        probe = Probe(self.subject, self.judging, evidence.problem, evidence.route, evidence.expected, evidence.profile)
+        return replace(evidence, signs={**evidence.signs, **probe.signs()}, probed=True)
+
+
+def _kind_of(verdict: Verdict) -> str:
+    """The exception's name without its text, which is everybody's own."""
+    return verdict.message.partition(":")[0]
+
+
+def with_output(evidence: Evidence, output: Array) -> Evidence:
+    """``evidence`` with the signs that ``output`` shows."""
+    expected = evidence.expected
+    if output.shape != expected.shape:
+        return replace(evidence, output=None, signs={"shape": f"{output.shape} in place of {expected.shape}"})
+    signs: dict[str, str] = {}
+    if output.dtype != float_type(expected.dtype).numpy:
+        signs["dtype"] = f"{output.dtype.name} in place of {expected.dtype}"
+        output = round_to(output.real, expected.dtype)
+    verdict = judge(output, expected)
+    if verdict.outcome.is_failure:
+        signs["values"] = str(verdict.outcome)
+    return replace(evidence, output=output, signs=signs, message=verdict.message)
+
+
+def features_of(problem: Problem, inputs: Inputs) -> frozenset[str]:
+    """The features of the problem as the implementation was asked for it, which may be another way than the problem's own."""
+    if not isinstance(inputs, AttentionInputs | MultiHeadInputs):
+        return problem.features
+    asked: dict[str, bool] = {
+        "mask": inputs.mask is not None,
+        "causal": inputs.causal != "none",
+        "key-lengths": inputs.key_lengths is not None,
+        "cross-length": inputs.query.shape[-2] != inputs.key.shape[-2],
+    }
+    if isinstance(inputs, AttentionInputs):
+        asked |= {
+            "bias": inputs.bias is not None,
+            "scale": inputs.scale is not None,
+            "grouped-heads": inputs.query.shape[1] != inputs.key.shape[1],
+            "value-width": inputs.query.shape[-1] != inputs.value.shape[-1],
+        }
+    return frozenset(name for name in problem.features | set(asked) if asked.get(name, True))
+
+
+def cost(problem: Any) -> float:
+    """Products of one call, roughly; a sine of an extended number is worth some fifty."""
+    if problem.operation == "sinusoidal_encoding":
+        return 50.0 * problem.length * problem.width
+    width = problem.width + problem.value_width if problem.operation == "attention" else problem.inner_width * 2
+    return float(problem.batch * problem.heads * problem.query_length * problem.key_length * width)

@@ -1,0 +1,101 @@
+"""What a diagnosis says, as data, and as the sentences that people read."""
+
+from dataclasses import dataclass
+
+from conformance.diagnosis.evidence import SIGNS
+from conformance.faults.model import Fault
+
+SOURCES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``faults``, one or two at once, explain ``explained`` of ``failing`` problems that show ``sign``.
+
+    ``passing`` problems were compared, of which none contradicts; ``fresh`` ones were run to make sure. ``r`` is the largest
+    error / budget against the faults' own outputs, None where there are none to compare. ``alike``: the faults that explain the
+    same as well, so that outputs do not tell which it is. ``only``: the dtypes in which the faults are there, none for all.
+    """
+
+    sign: str
+    faults: tuple[Fault, ...]
+    explained: int
+    failing: int
+    passing: int
+    fresh: int
+    r: float | None
+    alike: tuple[Fault, ...] = ()
+    only: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = " and ".join(fault.id for fault in self.faults)
+        several = len(self.faults) > 1
+        amount = "" if self.r is None else f", r ≤ {_rounded_up(self.r)}"
+        failing = "failing" if self.sign == "values" else f"failing (with {SIGNS[self.sign]})"
+        where = f", in {' and '.join(self.only)} only" if self.only else ""
+        text = (
+            f"matches fault{'s' if several else ''} {names}{' together' if several else ''} on {self.explained} of "
+            f"{self.failing} {failing} and 0 of {self.passing} contradicting cases{amount}: "
+            f"{' and '.join(fault.sentence for fault in self.faults)}{where}"
+        )
+        sources = list(dict.fromkeys(source for fault in self.faults for source in fault.sources))[:SOURCES_SHOWN]
+        if sources:
+            text += f"; seen in {', '.join(sources)}"
+        if self.alike:
+            others = "; ".join(f"{fault.id} ({fault.sentence})" for fault in self.alike)
+            text += f"; outputs do not tell it from {others}"
+        return text + "."
+
+
+@dataclass(frozen=True)
+class Unexplained:
+    """Failures of one sign that no fault of the catalogue explains, and what can be said of them all the same."""
+
+    sign: str
+    failing: int
+    observations: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = "; ".join(self.observations)
+        return f"no known fault explains {self.failing} failing cases with {SIGNS[self.sign]}{f': {told}' if told else ''}."
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What explains the failures of an implementation. ``failing`` and ``passing`` problems were run again, in ``seconds``;
+    ``vanished`` of them had failed before and passed then."""
+
+    implementation: str
+    findings: tuple[Finding, ...]
+    unexplained: tuple[Unexplained, ...]
+    failing: int
+    passing: int
+    vanished: int
+    seconds: float
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The ids of the faults that are named, the first of each finding first."""
+        return tuple(dict.fromkeys(fault.id for finding in self.findings for fault in finding.faults))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on what no fault explains."""
+        remarks = [str(part) for part in self.unexplained]
+        if self.vanished:
+            again = "case did not fail" if self.vanished == 1 else "cases did not fail"
+            remarks.append(f"{self.vanished} failing {again} when run again.")
+        return tuple(remarks)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """One sentence for each finding, then for what is left."""
+        return (*(str(finding) for finding in self.findings), *self.remarks)
+
+
+def _rounded_up(r: float) -> str:
+    """A bound with one digit behind the point, or the first digit that is not 0."""
+    if r <= 0.001:
+        return "0.001" if r > 0 else "0"
+    digits = 1 if r > 0.1 else 3
+    return f"{-(-r * 10**digits // 1) / 10**digits:g}"

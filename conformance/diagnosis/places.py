@@ -1,0 +1,134 @@
+"""Where in the output an implementation is wrong, and how: which rows, heads and batch rows, and what the error is like."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from conformance.diagnosis.evidence import Evidence
+from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.visibility import tokens_as_heads, visible_pairs
+
+Array = np.ndarray
+TILES = (128, 64, 32, 16)
+CLOSE = 0.05  # relative deviation up to which a number counts as the same for all elements
+
+
+def described(failing: Sequence[Evidence]) -> list[str]:
+    """The first wrong index, the pattern of wrong elements that most failing problems have, and the nature of the error."""
+    compared = [evidence for evidence in failing if evidence.output is not None and "values" in evidence.signs]
+    if not compared:
+        return []
+    lines = [_first(compared[0])]
+    for found in (Counter(_pattern(e) for e in compared), Counter(_nature(e) for e in compared)):
+        words, count = found.most_common(1)[0]
+        lines.append(words if count == len(compared) else f"{words} (in {count} of {len(compared)} problems)")
+    return lines
+
+
+def _wrong(evidence: Evidence) -> Array:
+    """Wrong elements as (batch, heads, rows, columns); what has no heads has one."""
+    wrong = np.asarray(evidence.excess() > 1.0)
+    if wrong.ndim == 2:
+        return wrong[None, None]
+    return wrong[:, None] if wrong.ndim == 3 else wrong
+
+
+def _first(evidence: Evidence) -> str:
+    index = np.argwhere(evidence.excess() > 1.0)[0]
+    if evidence.expected.rows is not None:
+        index[-2] = evidence.expected.rows[index[-2]]
+    return f"the first wrong element is at {tuple(int(i) for i in index)} of {evidence.problem.text}"
+
+
+def _pattern(evidence: Evidence) -> str:
+    """The narrowest pattern that holds all wrong elements."""
+    wrong = _wrong(evidence)
+    parts = [words for axis in (_batch_rows, _heads, _rows, _columns) if (words := axis(wrong, evidence))]
+    return f"wrong are {', '.join(parts)}" if parts else "wrong elements are in all rows, heads and batch rows"
+
+
+def _one_of(marks: Array, one: str, many: str) -> str:
+    """Which of several slices hold something wrong; nothing where all do."""
+    count, places = len(marks), np.flatnonzero(marks)
+    if count == 1 or len(places) == count:
+        return ""
+    if len(places) == 1:
+        return f"only {one} {places[0]} of {count}" if 0 < places[0] < count - 1 else f"only the {_end(places[0])} {one}"
+    if places[0] > 0 and len(places) == count - places[0]:
+        return f"only {many} from {places[0]} on"
+    if len(places) == places[-1] + 1:
+        return f"only the first {len(places)} {many} of {count}" if count > 3 else f"only the first {many}"
+    if (places % 2 == 1).all():
+        return f"only {many} of odd number"
+    return f"only some {many}"
+
+
+def _end(place: int) -> str:
+    return "first" if place == 0 else "last"
+
+
+def _batch_rows(wrong: Array, evidence: Evidence) -> str:
+    return _one_of(np.asarray(wrong.any((1, 2, 3))), "batch row", "batch rows")
+
+
+def _heads(wrong: Array, evidence: Evidence) -> str:
+    return _one_of(np.asarray(wrong.any((0, 2, 3))), "head", "heads")
+
+
+def _columns(wrong: Array, evidence: Evidence) -> str:
+    return _one_of(np.asarray(wrong.any((0, 1, 2))), "column", "columns")
+
+
+def _rows(wrong: Array, evidence: Evidence) -> str:
+    rows = np.asarray(wrong.any((0, 1, 3)))
+    if rows.all():
+        return ""
+    if len(rows) == 1 or evidence.expected.rows is not None:
+        return ""
+    first = int(np.flatnonzero(rows)[0])
+    for tile in TILES:
+        if first and first % tile == 0 and rows[first:].mean() > 0.5:
+            return f"only rows of the {'last tile' if len(rows) - first <= tile else 'tiles'} of {tile} from {first} on"
+    return _rows_by_visibility(wrong, evidence) or _one_of(rows, "row", "rows")
+
+
+def _rows_by_visibility(wrong: Array, evidence: Evidence) -> str:
+    """Whether rows that see all keys are right, and the others wrong."""
+    inputs = evidence.inputs
+    if isinstance(inputs, MultiHeadInputs):
+        inputs = tokens_as_heads(inputs)
+    if not isinstance(inputs, AttentionInputs):
+        return ""
+    hidden: Array = np.asarray(~visible_pairs(inputs).all(-1))
+    if wrong.shape[1] == 1:
+        hidden = np.asarray(hidden.any(1, keepdims=True))
+    in_rows = wrong.any(-1)
+    if in_rows.shape != hidden.shape or not hidden.any() or hidden.all():
+        return ""
+    return "only rows from which a key is hidden" if not (in_rows & ~hidden).any() else ""
+
+
+def _nature(evidence: Evidence) -> str:
+    """Not finite, zero, proportional to what is due, a constant away from it, or neither."""
+    assert evidence.output is not None
+    expected = evidence.expected
+    output = evidence.output if expected.rows is None else evidence.output[..., expected.rows, :]
+    wrong = evidence.excess() > 1.0
+    got, want = output.astype(np.float64)[wrong], expected.output.astype(np.float64)[wrong]
+    if not np.isfinite(got).all():
+        return "outputs are NaN" if np.isnan(got).any() else "outputs are infinite"
+    if not got.any():
+        return "outputs are 0"
+    return next(_laws(got, want), "the error is neither proportional to what is due nor constant")
+
+
+def _laws(got: Array, want: Array) -> Iterator[str]:
+    if len(got) < 3 or not np.isfinite(want).all():
+        return
+    factor = float(got @ want / (want @ want)) if want.any() else 0.0
+    error = got - want
+    if np.linalg.norm(got - factor * want) <= CLOSE * np.linalg.norm(error):
+        yield f"outputs are {factor:.4g} times what is due"
+    if np.ptp(error) <= CLOSE * np.abs(error).max():
+        yield f"outputs are {error.mean():.4g} more than what is due"

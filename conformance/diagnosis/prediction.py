@@ -1,0 +1,202 @@
+"""What a fault, or several at once, would give for a problem, and how far rounding may take an implementation with it from that.
+
+A fault that is a rewriting of the inputs has its output and its budget from the oracle, so that r against it means what it means
+everywhere. One that computes has no such budget. It is judged within the largest that the honest computation has in any row of
+the same head and column, since a fault may give a row the weights of another; within two roundings of the output; and within
+the response of the fault itself to inputs moved by one unit in the last place, times eight: scores that are not scaled, say, are
+as much more sensitive as they are larger.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from conformance.diagnosis.evidence import Evidence, excess, with_output
+from conformance.dtypes import float_type
+from conformance.faults.model import Fault
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.oracle import expect
+from conformance.oracle.expected import Expected
+from conformance.oracle.profiles import roundoffs
+
+Array = np.ndarray
+NEAR = 0.25  # the share of the error, or of the deviation that the fault makes, that roundings may have part in
+RESPONSES = 8.0  # a unit in the last place at random signs is less than what the roundings of a score may add up to
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fault, or several that are there at once, in the order in which they act. ``only``: the dtypes in which it is there,
+    none for all."""
+
+    faults: tuple[Fault, ...]
+    only: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(fault.id for fault in self.faults)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What is to be seen: ``signs`` as in Evidence, and the ``expected`` output where there is one to compare. A rewriting has
+    ``inputs``, whose mean of V is a usual answer in rows that see no key."""
+
+    signs: Mapping[str, str]
+    expected: Expected | None = None
+    inputs: Inputs | None = None
+
+
+def together(candidate: Candidate, fault: Fault) -> list[Candidate]:
+    """The candidate and one more fault at once, which rewrites before or after those of the candidate do, and computes after all.
+    None for behaviours, which are looked at apart."""
+    if fault.behaviour or any(other.behaviour for other in candidate.faults) or fault in candidate.faults:
+        return []
+    rewriting = tuple(other for other in candidate.faults if other.rewrite)
+    computing = tuple(other for other in candidate.faults if other.compute)
+    if fault.compute:
+        return [Candidate((*candidate.faults, fault))]
+    orders = {(*rewriting, fault, *computing), (fault, *rewriting, *computing)}
+    return [Candidate(order) for order in sorted(orders, key=lambda order: order[0] is fault)]
+
+
+def predict(candidate: Candidate, evidence: Evidence) -> Prediction | None:
+    """None where the candidate cannot show, or says nothing: faults that compute, where more than one would show."""
+    if candidate.only and evidence.problem.dtype not in candidate.only:
+        return None
+    active = [fault for fault in candidate.faults if fault.needs <= evidence.features]
+    inputs = evidence.inputs
+    with np.errstate(all="ignore"):
+        try:
+            for fault in active:
+                inputs = fault.rewrite(inputs) if fault.rewrite else inputs
+        except Exception:  # a rewriting that such inputs were never meant for
+            return None
+        computing = [fault for fault in active if fault.compute]
+        if not computing:
+            return _rewritten(inputs, evidence) if inputs is not evidence.inputs else None
+        if len(computing) == 1:
+            return _computed(computing[0], inputs, evidence)
+        showing = [shown for fault in computing if (shown := _computed(fault, inputs, evidence)) and concerns(shown, evidence)]
+    return showing[0] if len(showing) == 1 else None
+
+
+def _rewritten(inputs: Inputs, evidence: Evidence) -> Prediction | None:
+    try:
+        expected = expect(inputs, evidence.profile)
+    except Exception:  # inputs of which the oracle says nothing
+        return None
+    if expected.shape != evidence.expected.shape:
+        return Prediction({"shape": f"{expected.shape} in place of {evidence.expected.shape}"})
+    if expected.dtype != evidence.expected.dtype:
+        return Prediction({"dtype": f"{expected.dtype} in place of {evidence.expected.dtype}"})
+    prediction = _with_values({}, replace(expected, rows=evidence.expected.rows), evidence)
+    return replace(prediction, inputs=inputs)
+
+
+def _computed(fault: Fault, inputs: Inputs, evidence: Evidence) -> Prediction | None:
+    try:
+        output = _output(fault, inputs)
+    except Exception as error:  # the fault refuses, as an implementation with it would
+        return Prediction({"raises": type(error).__name__})
+    seen = with_output(evidence, output)
+    if seen.output is None:
+        return Prediction(dict(seen.signs))
+    signs = {sign: how for sign, how in seen.signs.items() if sign != "values"}
+    honest, kind = evidence.expected, float_type(evidence.expected.dtype)
+    want = _rows(seen.output, honest).astype(honest.output.dtype)
+    known = np.where(honest.judged & np.isfinite(honest.budget), honest.budget, 0.0)  # rows that see no key have no budget
+    budget = np.broadcast_to(known.max(axis=-2, keepdims=True), want.shape)
+    budget = np.maximum(budget, 2.0 * kind.unit_roundoff * np.abs(np.where(np.isfinite(want), want, 0.0)).astype(np.float64))
+    prediction = _with_values(signs, replace(honest, output=want, budget=budget), evidence)
+    if not _near(prediction, evidence):
+        return prediction
+    budget = np.maximum(budget, RESPONSES * _response(fault, inputs, evidence, want))
+    return _with_values(signs, replace(honest, output=want, budget=budget), evidence)
+
+
+def _near(prediction: Prediction, evidence: Evidence) -> bool:
+    """Whether a larger budget could matter: the output is another one, and yet not far away from what was seen."""
+    expected, output = prediction.expected, evidence.output
+    if expected is None or output is None or "values" not in prediction.signs:
+        return False
+    seen, honest = _rows(output, expected).astype(np.float64), evidence.expected.output.astype(np.float64)
+    with np.errstate(all="ignore"):
+        rest, error = np.abs(seen - expected.output.astype(np.float64)), np.abs(seen - honest)
+        wrong = (rest > expected.budget) & np.isfinite(rest)
+        away = np.abs(expected.output.astype(np.float64) - honest)
+    return bool(wrong.any()) and bool(np.median(rest[wrong] / np.maximum(error, away)[wrong]) < NEAR)
+
+
+def _output(fault: Fault, inputs: Inputs) -> Array:
+    assert fault.compute is not None
+    return np.asarray(fault.compute(inputs))
+
+
+def _response(fault: Fault, inputs: Inputs, evidence: Evidence, output: Array) -> Array | float:
+    """How far the output moves when the inputs do by a unit in the last place: those that scores are made of, where the profile
+    rounds scores to the dtype of the inputs, and all others."""
+    if isinstance(inputs, SinusoidalInputs):
+        return 0.0
+    kind = float_type(evidence.expected.dtype)
+    scores_in_dtype = roundoffs(evidence.profile, kind.name).scores >= kind.unit_roundoff
+    moved = [_moved_values(inputs), *([_moved_scores(inputs)] if scores_in_dtype else [])]
+    total = np.zeros(output.shape)
+    for changed in moved:
+        response = (_rows(_output(fault, changed), evidence.expected).astype(output.dtype) - output).astype(np.float64)
+        squares = np.where(np.isfinite(response), response, 0.0) ** 2
+        total += np.sqrt(np.maximum(squares, squares.mean(-1, keepdims=True)))  # an element may stay by chance, not a row
+    return total
+
+
+def _moved_scores(inputs: AttentionInputs | MultiHeadInputs) -> Inputs:
+    return replace(inputs, query=_moved(inputs.query, 1), key=_moved(inputs.key, 2))
+
+
+def _moved_values(inputs: AttentionInputs | MultiHeadInputs) -> Inputs:
+    moved = replace(inputs, value=_moved(inputs.value, 3))
+    if isinstance(moved, AttentionInputs):
+        return moved
+    output = moved.weights.output
+    return replace(moved, weights=replace(moved.weights, output=None if output is None else _moved(output, 4)))
+
+
+def _moved(array: Array, seed: int) -> Array:
+    """Each element a unit in the last place up or down; zeros stay."""
+    signs = np.random.default_rng(seed).integers(0, 2, array.shape) * 2 - 1
+    step = 2.0 * float_type(array.dtype.name).unit_roundoff
+    return (array.astype(np.float64) * (1.0 + step * signs)).astype(array.dtype)
+
+
+def _rows(output: Array, expected: Expected) -> Array:
+    return output if expected.rows is None else output[..., expected.rows, :]
+
+
+def _with_values(signs: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:
+    """Adds the sign of wrong values where an implementation with the fault would fail the problem."""
+    honest = evidence.expected
+    deviation = excess(whole(expected.output, honest), replace(honest, judged=honest.judged & expected.judged))
+    emptied = honest.judged & ~expected.judged  # rows that see no key with the fault: what they give is a convention
+    if deviation.max(initial=0.0) > 1.0 or emptied.any():
+        signs = {**signs, "values": ""}
+    return Prediction(signs, expected)
+
+
+def whole(rows: Array, expected: Expected) -> Array:
+    """``rows`` as ``excess`` takes an output: at full length."""
+    if expected.rows is None:
+        return rows
+    whole = np.zeros(expected.shape, rows.dtype)
+    whole[..., expected.rows, :] = rows
+    return whole
+
+
+def concerns(prediction: Prediction, evidence: Evidence) -> bool:
+    """Whether an implementation with the fault would be wrong here."""
+    return bool(prediction.signs)
+
+
+def alone(faults: Sequence[Fault]) -> list[Candidate]:
+    """Each fault as a candidate of its own."""
+    return [Candidate((fault,)) for fault in faults]

@@ -1,0 +1,196 @@
+"""The search for what explains one kind of failure: every fault alone, then two or three at once, then several side by side."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from conformance.diagnosis.clock import Clock
+from conformance.diagnosis.evidence import OF_ONE_CALL, Evidence
+from conformance.diagnosis.prediction import Candidate, alone, together
+from conformance.diagnosis.simulation import Predictor
+from conformance.diagnosis.trial import NEARLY_ALL, Trial
+from conformance.faults.model import Fault
+
+LEADERS = 10  # singles of which pairs are made, and that passing problems are tried on
+MOST = 0.7  # the share of the failures from which on two faults are tried with a third
+SIDE_BY_SIDE = 3
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A candidate that explains failures of one sign; ``rivals`` do as well, on all that was looked at. ``fresh`` problems were
+    run to make sure."""
+
+    trial: Trial
+    fresh: int
+    rivals: tuple[Trial, ...] = ()
+
+
+@dataclass
+class Search:
+    """The search as regards one sign. ``failing`` shows it, ``passing`` does not; ``fresh`` runs more problems for rivals."""
+
+    sign: str
+    failing: Sequence[Evidence]
+    passing: Sequence[Evidence]
+    predictor: Predictor
+    fresh: Callable[[Sequence[Trial]], list[Evidence]]
+    clock: Clock
+    singles: list[Trial] = field(default_factory=list)
+    more: list[Evidence] = field(default_factory=list)  # what fresh problems gave, failing and passing
+
+    def explain(self, faults: Sequence[Fault], named: Sequence[Fault] = ()) -> list[Explanation]:
+        """One explanation of nearly all failures; else several of different ones that together explain nearly all; else none.
+        Faults that were ``named`` for another sign come first."""
+        others = [fault for fault in faults if fault not in named]
+        for group, share in zip((named, *_in_order(others, self.sign)), (0.6, 0.6, 0.7), strict=True):
+            self.singles += self._tried(alone(group), self.failing, share)
+            found = self._settled([trial for trial in self.singles if trial.explains_nearly_all])
+            if found is not None:
+                return [self._completed(found, faults)]
+        found = self._settled(self._in_own_dtypes()) or self._settled(self._combined(faults))
+        return self._side_by_side() if found is None else [found]
+
+    @property
+    def nearest(self) -> Trial | None:
+        """What explains most of the failures, if more than half, and is right where it shows; for want of an explanation."""
+        right = [trial for trial in self.singles if trial.right_where_it_shows and 2 * trial.explained > trial.clear]
+        return min(right, key=lambda trial: trial.rank, default=None)
+
+    def _tried(self, candidates: Sequence[Candidate], failing: Sequence[Evidence], share: float) -> list[Trial]:
+        """The candidates on failing problems, the best ones on the passing too; the best first."""
+        trials = []
+        for candidate in candidates:
+            if not self.clock.left(share):
+                break
+            trial = Trial(candidate, self.sign)
+            for evidence in failing:
+                trial.add(evidence, self.predictor(candidate, evidence))
+                if trial.hopeless:
+                    break
+            if trial.explained or trial.closeness:
+                trials.append(trial)
+        trials.sort(key=lambda trial: trial.rank)
+        best = trials[0].explained if trials else 0
+        for number, trial in enumerate(trials):
+            if trial.explained and (number < LEADERS or trial.explained == best) and self.clock.left(share + 0.1):
+                self._on_passing(trial)
+        return sorted(trials, key=lambda trial: trial.rank)
+
+    def _on_passing(self, trial: Trial) -> None:
+        """Each passing problem, until one is contradicted; at most once."""
+        for evidence in self.passing if not trial.checked else ():
+            trial.add(evidence, self.predictor(trial.candidate, evidence))
+            if trial.contradictions:
+                break
+        trial.checked = True
+
+    def _in_own_dtypes(self) -> list[Trial]:
+        """Singles that explain nearly all, and are contradicted, taken to be there in the dtypes of the failures only."""
+        own = tuple(sorted({evidence.problem.dtype for evidence in self._all_failing}))
+        candidates = [
+            replace(trial.candidate, only=own)
+            for trial in self.singles
+            if trial.contradictions or trial.refuted
+            if trial.candidate.faults[0].behaviour is None and trial.explained >= NEARLY_ALL * trial.clear
+        ]
+        return [trial for trial in self._tried(candidates, self.failing, share=0.75) if trial.explains_nearly_all]
+
+    def _combined(self, faults: Sequence[Fault]) -> list[Trial]:
+        """The ten best singles two by two, and the best one and the nearest one with each fault that there is; then the best
+        two with each fault, if they explain most. Those that explain nearly all. What explains nearly all by itself, and is
+        contradicted, is not made better by a second fault."""
+        contradicted = [trial for trial in self.singles if trial.contradictions]
+        enough = {trial.candidate.faults[0] for trial in contradicted if trial.explained >= NEARLY_ALL * trial.clear}
+        useful = [fault for fault in faults if fault.behaviour is None and fault not in enough]
+        singles = [trial for trial in self.singles if trial.candidate.faults[0] in useful]
+        near = sorted(singles, key=lambda trial: (trial.explained > 0, trial.closeness), reverse=True)
+        best = [*singles[:1], *sorted(singles, key=lambda trial: trial.closeness, reverse=True)[:1]]
+        couples = [(one.candidate, two.candidate.faults[0]) for one, two in combinations(near[:LEADERS], 2)]
+        tried = self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.8)
+        if not any(trial.explains_nearly_all for trial in tried):
+            most = [trial for trial in tried[:1] if trial.explained >= MOST * trial.clear]
+            tried = self._tried_together(_with_each(most, useful), most, share=0.9)
+        return [trial for trial in tried if trial.explains_nearly_all]
+
+    def _completed(self, found: Explanation, faults: Sequence[Fault]) -> Explanation:
+        """What is found, with one more fault if that explains what is left over."""
+        if found.trial.explained == found.trial.clear or found.trial.candidate.faults[0].behaviour:
+            return found
+        tried = self._tried_together(_with_each([found.trial], faults), [found.trial], share=0.9)
+        better = [trial for trial in tried if trial.explained > found.trial.explained and trial.right_where_it_shows]
+        return self._settled([trial for trial in better if trial.explained == better[0].explained]) or found
+
+    def _tried_together(self, couples: Sequence[tuple[Candidate, Fault]], best: Sequence[Trial], share: float) -> list[Trial]:
+        """The couples at once, first on what the best does not explain."""
+        known = [evidence for trial in best for evidence in trial.explains]
+        order = sorted(self._all_failing, key=lambda evidence: evidence in known)
+        tried = self._tried([both for couple in couples for both in together(*couple)], order, share)
+        for trial in tried:
+            trial.more = len(self.more)
+            for evidence in self.more if trial.checked else ():
+                if self.sign not in evidence.signs:
+                    trial.add(evidence, self.predictor(trial.candidate, evidence))
+        return tried
+
+    @property
+    def _all_failing(self) -> list[Evidence]:
+        return [*self.failing, *(evidence for evidence in self.more if self.sign in evidence.signs)]
+
+    def _settled(self, rivals: Sequence[Trial]) -> Explanation | None:
+        """The best of those that explain nearly all, once fresh problems have been put to them; None where none is left."""
+        rivals = [trial for trial in rivals if not trial.refuted]
+        if not rivals:
+            return None
+        self._on_fresh(rivals)
+        for trial in rivals:
+            trial.refuted = not trial.explains_nearly_all
+        left = [trial for trial in rivals if not trial.refuted]
+        fewest = min((trial.wrong for trial in left), default=0)
+        kept = sorted((trial for trial in left if trial.wrong == fewest), key=lambda trial: trial.rank)
+        return Explanation(kept[0], len(self.more), tuple(kept[1:])) if kept else None
+
+    def _on_fresh(self, rivals: Sequence[Trial]) -> None:
+        """Puts fresh problems to the rivals, those that were run for others too."""
+        fresh = self.fresh(rivals)
+        self.predictor.extend(fresh)
+        self.more += fresh
+        for trial in rivals:
+            for evidence in self.more[trial.more :]:
+                trial.add(evidence, self.predictor(trial.candidate, evidence))
+            trial.more = len(self.more)
+
+    def _side_by_side(self) -> list[Explanation]:
+        """Faults of which each is right wherever it would show, on fresh problems too, and which together explain nearly all."""
+        chosen = list[Trial]()
+        while (left := self._left(chosen)) and len(chosen) < SIDE_BY_SIDE:
+            useful = [(sum(e in trial.explains for e in left), trial) for trial in self.singles if trial.consistent]
+            gain, best = max(useful, key=lambda pair: pair[0], default=(0, None))
+            if best is None or gain == 0:
+                break
+            self._on_passing(best)
+            if best.consistent:
+                self._on_fresh([best])
+                best.refuted = not best.right_where_it_shows
+            if best.consistent:
+                chosen.append(best)
+        if not chosen or len(self._left(chosen)) > (1 - NEARLY_ALL) * len(self._all_failing):
+            return []
+        return [Explanation(trial, len(self.more)) for trial in chosen]
+
+    def _left(self, chosen: Sequence[Trial]) -> list[Evidence]:
+        """The failing problems that none of the chosen explains."""
+        explained = [evidence for trial in chosen for evidence in trial.explains]
+        return [evidence for evidence in self._all_failing if evidence not in explained]
+
+
+def _with_each(best: Sequence[Trial], faults: Sequence[Fault]) -> list[tuple[Candidate, Fault]]:
+    """Each of the best candidates with each fault."""
+    return [(trial.candidate, fault) for trial in best for fault in faults]
+
+
+def _in_order(faults: Sequence[Fault], sign: str) -> tuple[list[Fault], list[Fault]]:
+    """Faults of arithmetic and of behaviour, first those that are the likely cause of the sign: running behaviours takes time."""
+    arithmetic = [fault for fault in faults if fault.behaviour is None]
+    behaviours = [fault for fault in faults if fault.behaviour is not None]
+    return (arithmetic, behaviours) if sign in OF_ONE_CALL else (behaviours, arithmetic)

@@ -1,0 +1,50 @@
+"""Faults of behaviour are not predicted but run: through the same calls, in the same order, as the implementation was."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance.diagnosis.evidence import OF_ONE_CALL, OVER_CALLS, Evidence, Examiner
+from conformance.diagnosis.prediction import Candidate, Prediction, predict
+from conformance.faults.functions import implementation_of
+from conformance.faults.model import Fault
+from conformance.harness import Subject
+from conformance.judging import Judge
+
+
+class Predictor:
+    """Predicts what any candidate gives for any of the evidence, in the order in which it was gathered."""
+
+    def __init__(self, judging: Judge, evidence: Sequence[Evidence]) -> None:
+        self.judging = judging
+        self.evidence = list(evidence)
+        self._runs: dict[str, list[Evidence | None]] = {}
+
+    def __call__(self, candidate: Candidate, evidence: Evidence) -> Prediction | None:
+        if candidate.faults[0].behaviour is None:
+            return predict(candidate, evidence)
+        run = self._run(candidate.faults[0])
+        place = next(number for number, known in enumerate(self.evidence) if known is evidence)
+        return _seen(run[place], evidence, any(sign in one.signs for one in run if one for sign in OVER_CALLS))
+
+    def extend(self, evidence: Sequence[Evidence]) -> None:
+        """Adds evidence that was gathered later; what was run before is run again, so that its past is the same."""
+        self.evidence += evidence
+        self._runs.clear()
+
+    def _run(self, fault: Fault) -> list[Evidence | None]:
+        if fault.id not in self._runs:
+            look = Examiner(Subject(implementation_of(fault)), self.judging).look
+            self._runs[fault.id] = [look(known.problem, lambda _, known=known: known.probed) for known in self.evidence]  # type: ignore[misc]
+        return self._runs[fault.id]
+
+
+def _seen(run: Evidence | None, evidence: Evidence, by_outcome: bool) -> Prediction | None:
+    """What the run shows. Outputs that depend on other calls are not compared: the calls before ours are not known."""
+    signs = {} if run is None else {sign: how for sign, how in run.signs.items() if not (by_outcome and sign in OF_ONE_CALL)}
+    if run is None or not signs:
+        return None
+    if run.output is None or by_outcome:
+        return Prediction(signs)
+    honest = evidence.expected
+    output = run.output if honest.rows is None else run.output[..., honest.rows, :]
+    return Prediction(signs, replace(honest, output=output.astype(honest.output.dtype), budget=2.0 * honest.budget))
