@@ -76,5 +76,6 @@ RUN_OPTIONS = (
     RunOption(flag="--records", metavar="FILE", help="write the records of the run, JSON lines, to this file"),
     RunOption(flag="--reports", metavar="FOLDER", help="write records and tables to this folder"),
     RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item; needs pytest-xdist (-n)"),
+    RunOption(flag="--no-diagnosis", switch=True, default=False, help="do not look for the fault that explains the failures"),
     RunOption(flag="--timing", switch=True, default=False, help="measure the speed of what passed, after the checks"),
 )

@@ -34,7 +34,9 @@ def judge():
 
 def tried(judge, *faults, matrix=False):
     one_dtype = [replace(fault, dtypes=("float32",)) for fault in faults]
-    return kills.collect([kills.try_fault(fault, "float32", judge, matrix) for fault in one_dtype], one_dtype, matrix)
+    pairs = [(fault, "float32") for fault in one_dtype]
+    trials = kills.try_everything(pairs, judge) if matrix else [kills.try_fault(*pair, judge) for pair in pairs]
+    return kills.collect(trials, one_dtype, matrix)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -46,7 +48,7 @@ def test_a_fault_is_killed_by_the_first_requirement_that_it_names(judge, dtype):
 
 def test_it_stops_at_the_first_kill_unless_the_whole_matrix_is_wanted(judge):
     assert len(kills.try_fault(UNSCALED, "float32", judge).kills) == 1
-    found = kills.try_fault(UNSCALED, "float32", judge, matrix=True)
+    (found,) = kills.try_everything([(UNSCALED, "float32")], judge)
     assert len(found.kills) > 50
     assert {kill.requirement for kill in found.kills if kill.named} == {"ATT-SCALE-001"}
 
@@ -84,6 +86,11 @@ def test_the_whole_matrix_tells_which_requirements_are_idle(judge):
     assert "ATT-OUT-009" in found.idle()  # one key
     assert "ATT-HEAD-006" not in found.idle()  # a refusal cannot fail
     assert "Requirements that kill no fault: " in kill_tables.render(found)
+
+
+def test_the_whole_matrix_finds_what_the_first_kill_finds(judge):
+    first, whole = kills.try_fault(UNSCALED, "float16", judge), kills.try_everything([(UNSCALED, "float16")], judge)[0]
+    assert (first.kill.requirement, first.kill.r) == (whole.kill.requirement, whole.kill.r)
 
 
 def test_a_fault_does_not_live_on_what_it_remembers_from_another_requirement(judge):

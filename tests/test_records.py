@@ -35,6 +35,7 @@ RECORDS: tuple[Line, ...] = (
     runs.convention(declared=None, agrees=None),
     runs.timing(),
     runs.timing("flawed", outcome=Outcome.SKIPPED, median_seconds=None, ratio=None, percent_of_matmul=None),
+    runs.diagnosis("flawed"),
 )
 
 
@@ -66,6 +67,7 @@ def test_what_is_written_is_read(path: Path) -> None:
     assert run.cases[0] == RECORDS[3]
     assert run.conventions == (RECORDS[5],)
     assert run.timings == RECORDS[6:8]
+    assert run.diagnoses == (RECORDS[8],)
     assert run.exit_code == 1
     assert [item.implementation for item in run.unexpected] == ["flawed"]
 
@@ -81,7 +83,7 @@ def test_numbers_that_json_lacks_come_back(path: Path) -> None:
 
 def test_footer_counts(path: Path) -> None:
     footer = json.loads(path.read_text().splitlines()[-1])
-    assert footer["counts"] == {"items": 2, "cases": 2, "conventions": 1, "timings": 2}
+    assert footer["counts"] == {"items": 2, "cases": 2, "conventions": 1, "timings": 2, "diagnoses": 1}
     assert footer["outcomes"] == {"PASS": 1, "WRONG_VALUE": 1}
     assert (footer["unexpected"], footer["exit_code"]) == (1, 1)
 
@@ -95,7 +97,7 @@ def test_a_convention_that_is_not_as_declared_is_unexpected(tmp_path: Path) -> N
 def test_every_kind_obeys_the_published_schema(path: Path) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(published()))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert {line["kind"] for line in lines} == {"header", "item", "case", "convention", "timing", "footer"}
+    assert {line["kind"] for line in lines} == {"header", "item", "case", "convention", "timing", "diagnosis", "footer"}
     for line in lines:
         validator.validate(line)
         assert list(validator.iter_errors({**line, "surplus": 1}))
@@ -109,7 +111,7 @@ def test_published_schema_is_fresh() -> None:
 
 
 def test_lines_travel_one_by_one() -> None:
-    for record in (RECORDS[1], RECORDS[3], RECORDS[5], RECORDS[6]):
+    for record in (RECORDS[1], RECORDS[3], RECORDS[5], RECORDS[6], RECORDS[8]):
         assert decode(encode(record).decode()) == record
 
 
@@ -166,10 +168,10 @@ def test_truncated_file(path: Path) -> None:
     without_footer = whole[: whole.rstrip().rindex(b"\n") + 1]
     path.write_bytes(without_footer)
     assert "truncated" in refusal(path)
-    assert len(read_records(path, partial=True).timings) == 2
+    assert len(read_records(path, partial=True).diagnoses) == 1
     path.write_bytes(without_footer[:-20])
-    assert "truncated within line 8" in refusal(path)
-    assert len(read_records(path, partial=True).timings) == 1
+    assert "truncated within line 9" in refusal(path)
+    assert len(read_records(path, partial=True).diagnoses) == 0
 
 
 def test_newer_schema(path: Path) -> None:
@@ -208,7 +210,7 @@ def test_not_utf8(path: Path) -> None:
 def test_lost_line_is_noticed(path: Path) -> None:
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:3] + lines[4:]))
-    assert "line 8 is no record: the footer counts" in refusal(path)
+    assert "line 9 is no record: the footer counts" in refusal(path)
 
 
 def test_line_after_the_footer(path: Path) -> None:

@@ -52,11 +52,12 @@ class Probe:
             return ""
         if all(one is None for one in outputs):
             return ""
-        kinds = [self._kind(one) for one in outputs]
+        kinds = [self._kind(one, before) for one, before in zip(outputs, [None, *outputs], strict=False)]
         turns = [kinds[start:] + kinds[:start] for start in range(CALLS)]
         return ", ".join(min(turns))
 
-    def _kind(self, output: Array | None) -> str:
+    def _kind(self, output: Array | None, before: Array | None) -> str:
+        """What an answer is in a word, beside the answer ``before``."""
         if output is None:
             return "an exception"
         if judge(output, self.expected).outcome is Outcome.PASS:
@@ -66,8 +67,12 @@ class Probe:
         got, want = output.astype(np.float64).ravel(), self.expected.output.astype(np.float64).ravel()
         if not got.any():
             return "zeros"
+        if not np.isfinite(got).all():
+            return "not finite"
+        if before is not None and before.shape == output.shape and _close(got - before.astype(np.float64).ravel(), want):
+            return "added to the last one"
         factor = float(got @ want / (want @ want)) if want.any() else 0.0
-        return "a multiple" if np.linalg.norm(got - factor * want) <= CLOSE * np.linalg.norm(got) else "wrong"
+        return "a multiple" if _close(got, factor * want) else "wrong"
 
     def _with_others(self) -> str:
         """Whose answer each of three calls gives, the second with other values in the same shapes; nothing where each gives its
@@ -110,6 +115,10 @@ class Probe:
             return self.judging.run(self.subject, problem, self.route).output.copy()
         except Failed:
             return None
+
+
+def _close(got: Array, want: Array) -> bool:
+    return bool(np.linalg.norm(got - want) <= CLOSE * np.linalg.norm(want))
 
 
 def _is_constant(output: Array) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from conformance.diagnosis.evidence import cost
 from conformance.dtypes import FLOAT_TYPES
-from conformance.problem import Problem, Recipe, SinusoidalProblem
+from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalProblem
 
 LARGEST = 1e7  # products of one call; beyond, a problem is looked at only where all are as large
 LARGE = 100.0  # a number of a recipe that may be made smaller
@@ -51,6 +51,21 @@ def _in_turn(lists: Iterable[Sequence[Problem]]) -> Iterator[Problem]:
                 going_on.append(members)
                 break
         waiting = going_on
+
+
+def of_same_sizes(problem: Problem, problems: Iterable[Problem], limit: int) -> list[Problem]:
+    """Some of ``problems`` that are of the sizes and the dtype of ``problem`` but ask for other features."""
+    alike = [other for other in problems if _sizes(other) == _sizes(problem) and other.features != problem.features]
+    return varied(alike, limit)
+
+
+def _sizes(problem: Problem) -> tuple[object, ...]:
+    if isinstance(problem, SinusoidalProblem):
+        return problem.length, problem.width, problem.batch, problem.dtype
+    lengths = problem.batch, problem.heads, problem.query_length, problem.key_length, problem.dtype
+    if isinstance(problem, AttentionProblem):
+        return (*lengths, problem.kv_heads, problem.width, problem.value_width)
+    return (*lengths, problem.model_width, problem.inner_width, problem.value_inner_width)
 
 
 def renewed(problem: Problem, number: int) -> Problem | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from conformance.diagnosis.accuracy import less_accurate
-from conformance.diagnosis.choice import varied
+from conformance.diagnosis.choice import of_same_sizes, varied
 from conformance.diagnosis.clock import Clock
 from conformance.diagnosis.conditions import common
 from conformance.diagnosis.evidence import BESIDE, OVER_CALLS, SIGNS, Evidence, Examiner, Probing
@@ -25,6 +25,7 @@ FAILING, PASSING = 16, 48  # problems run again
 # answer that does not depend on the values may be any wrong answer.
 TOLD_BY: dict[str, tuple[str, ...]] = {**dict.fromkeys(SIGNS, ()), "values": OVER_CALLS, "constant": (*OVER_CALLS, "values")}
 MESSAGES = 2  # that are shown of several
+BEFORE = 6  # problems that are put before one that fails in company only
 PROBED = 6  # wrong ones that are looked at over several calls
 
 
@@ -47,6 +48,8 @@ def diagnose(
     # What passes goes first: where an argument of an earlier call goes on working, there must have been an earlier call.
     gathered = _gathered(examiner, varied(passing, PASSING), _never, clock, 0.2)
     gathered += _gathered(examiner, varied(failing, FAILING), _Probing(), clock, 0.4)
+    if all(evidence.passes for evidence in gathered):
+        gathered += _gathered(examiner, _with_others_before(varied(failing, FAILING), passing), _never, clock, 0.4)
     wrong = [evidence for evidence in gathered if not evidence.passes]
     session = _Session(Telling(examiner, clock, failing, passing), gathered)
     findings: list[Finding] = []
@@ -62,11 +65,17 @@ def diagnose(
             shown = [evidence for evidence in wrong if sign in evidence.signs]
             observations = (*_observations(sign, shown, passing), *_nearest(search))
             unexplained.append(Unexplained(sign, len(shown), observations))
-    vanished = sum(evidence.passes and evidence.problem in set(failing) for evidence in gathered)
+    again = {evidence.problem for evidence in wrong}
+    vanished = len({evidence.problem for evidence in gathered if evidence.problem in set(failing) - again})
     return Diagnosis(
         subject.implementation.name, tuple(findings), tuple(unexplained), len(wrong), len(gathered) - len(wrong), vanished,
         clock.spent,
     )  # fmt: skip
+
+
+def _with_others_before(failing: Sequence[Problem], passing: Sequence[Problem]) -> list[Problem]:
+    """Each failing problem behind some of the same sizes that pass: an earlier call may be what makes it fail."""
+    return [each for problem in failing for each in (*of_same_sizes(problem, passing, BEFORE), problem)]
 
 
 class _Probing:

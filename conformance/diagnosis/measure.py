@@ -2,12 +2,13 @@
 
 Three questions. *Named*: with the whole catalogue, is a fault named first, or one that outputs do not tell from it? *Left out*:
 where a fault is missing from the catalogue, is nothing named in its place but what really gives the same outputs? *Right*: is
-nothing named for implementations that are right, and for the known limits of those that come with the suite?
+nothing named for implementations that are right, though they may round where they should not?
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 
@@ -23,33 +24,40 @@ from conformance.diagnosis.simulation import Predictor
 from conformance.diagnosis.trial import Bearing, bearing
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
-from conformance.faults.functions import implementation_of
+from conformance.faults.functions import PROFILE, implementation_of
+from conformance.faults.honest_variants import variants
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import Problem, parse
-from conformance.run_options import DEFAULT_SEED
+from conformance.run_options import DEFAULT_SEED, TIERS
 from conformance.specification import requirements
 from conformance.threads import single_threads
 
 FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
+QUICK = replace(FIXED, examples=TIERS["quick"])
 LEFT_OUT = 20
 TARGET = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """What was named for a fault. ``verdict``: one of VERDICTS."""
+    """What was named for a fault, or for an implementation that is right. ``question``: one of QUESTIONS; ``verdict``: one of
+    VERDICTS."""
 
-    fault: str
-    left_out: bool
+    subject: str
+    question: str
     verdict: str
     named: tuple[str, ...]
-    alike: tuple[str, ...]
     lines: tuple[str, ...]
     seconds: float
 
 
+QUESTIONS: dict[str, str] = {
+    "named": "faults",
+    "left out": "faults left out of the catalogue",
+    "right": "implementations that are right, held against the strictest profile",
+}
 VERDICTS: dict[str, str] = {
     "first": "named first",
     "alike": "one that it declares to be alike named first",
@@ -60,16 +68,19 @@ VERDICTS: dict[str, str] = {
 }
 
 
-def failures(implementation: Implementation, judge: Judge) -> tuple[list[Problem], list[Problem]]:
-    """The golden and designed problems that an implementation fails, and those that it passes, over all requirements."""
+def failures(implementation: Implementation, judge: Judge, effort: Effort = FIXED) -> tuple[list[Problem], list[Problem]]:
+    """The recorded problems that an implementation fails, and those that it passes, over all requirements. Random ones are tried
+    where no other fails."""
     failing: dict[str, None] = {}
     passing: dict[str, None] = {}
     subject = Subject(implementation)
     for requirement in requirements().values():
         if requirement.operation != implementation.operation or requirement.check == "refuses":
             continue
-        for case in ItemRun(requirement, subject, judge, ImplementationExpectations("", ()), FIXED).run().cases:
+        for case in ItemRun(requirement, subject, judge, ImplementationExpectations("", ()), effort).run().cases:
             (failing if case.outcome.is_failure else passing)[case.text] = None
+    if not failing and effort is FIXED:
+        return failures(implementation, judge, QUICK)
     return [parse(text) for text in failing], [parse(text) for text in passing if text not in failing]
 
 
@@ -78,15 +89,24 @@ def name_fault(fault: Fault, judge: Judge, left_out: bool = False) -> Naming:
     failing, passing = failures(implementation_of(fault), judge)
     known = [other for other in catalogue().values() if not (left_out and other.id == fault.id)]
     found = diagnose(Subject(implementation_of(fault)), judge, failing, passing, known)
+    verdict = _verdict(fault, found, judge, [*failing, *passing]) if failing else "passed"
     return Naming(
-        fault=fault.id,
-        left_out=left_out,
-        verdict=_verdict(fault, found, judge, [*failing, *passing]) if failing else "passed",
-        named=found.named,
-        alike=tuple(other.id for finding in found.findings for other in finding.alike),
-        lines=found.lines,
+        subject=fault.id, question="left out" if left_out else "named", verdict=verdict, named=found.named, lines=found.lines,
         seconds=found.seconds,
-    )
+    )  # fmt: skip
+
+
+def name_right(name: str, judge: Judge) -> Naming:
+    """Diagnoses an implementation that is right, under the strictest profile, though it may round elsewhere: no fault of the
+    catalogue is the cause of what it fails then."""
+    right = variants()[name]
+    strict = replace(right, support=replace(right.support, profile=PROFILE))
+    failing, passing = failures(strict, judge)
+    found = diagnose(Subject(strict), judge, failing, passing)
+    verdict = "wrong" if found.named else "nothing" if failing else "passed"
+    return Naming(
+        subject=name, question="right", verdict=verdict, named=found.named, lines=found.lines, seconds=found.seconds
+    )  # fmt: skip
 
 
 def _verdict(fault: Fault, found: Diagnosis, judge: Judge, problems: Sequence[Problem]) -> str:
@@ -107,7 +127,7 @@ def _equal(fault: Fault, findings: Sequence[Finding], judge: Judge, problems: Se
     evidence = [seen for problem in problems if (seen := look(problem, lambda _: False)) is not None]
     predictor = Predictor(judge, evidence)
     for sign in {finding.sign for finding in findings}:
-        candidates = [Candidate(finding.faults) for finding in findings if finding.sign == sign]
+        candidates = [Candidate(finding.faults, finding.only) for finding in findings if finding.sign == sign]
         for seen in evidence:
             bearings = {bearing(predictor(candidate, seen), seen, sign).bearing for candidate in candidates}
             if Bearing.CONTRADICTED in bearings or (sign in seen.signs and not bearings & {Bearing.EXPLAINED, Bearing.UNCLEAR}):
@@ -121,38 +141,47 @@ class Measurement:
 
     namings: tuple[Naming, ...]
 
-    def of(self, *verdicts: str, left_out: bool = False) -> list[Naming]:
-        return [n for n in self.namings if n.left_out is left_out and n.verdict in verdicts]
+    def of(self, question: str, *verdicts: str) -> list[Naming]:
+        """Those to a question, with some of the verdicts or any."""
+        return [n for n in self.namings if n.question == question and (not verdicts or n.verdict in verdicts)]
 
     @property
     def share(self) -> float:
         """The share of the faults with failures that are named."""
-        asked = self.of("first", "alike", "equal", "nothing", "wrong")
-        return len(self.of("first", "alike", "equal")) / len(asked) if asked else 1.0
+        asked = self.of("named", "first", "alike", "equal", "nothing", "wrong")
+        return len(self.of("named", "first", "alike", "equal")) / len(asked) if asked else 1.0
 
     @property
     def in_order(self) -> bool:
-        return self.share >= TARGET and not self.of("wrong", left_out=True)
+        return self.share >= TARGET and not self.of("left out", "wrong") and not self.of("right", "wrong")
 
 
 def diagnose_all(
     faults: Sequence[Fault] | None = None, processes: int = 2, progress: Callable[[int], None] = lambda done: None
 ) -> Measurement:
-    """Names every fault, and LEFT_OUT of them, evenly spread over the catalogue, once more without themselves."""
+    """Names every fault; LEFT_OUT of them, evenly spread over the catalogue, once more without themselves; and, where all faults
+    are asked for, the implementations that are right."""
     chosen = [fault for fault in (catalogue().values() if faults is None else faults) if not fault.equivalent]
     spread = chosen[:: max(1, len(chosen) // LEFT_OUT)][:LEFT_OUT]
-    work = [(fault.id, False) for fault in chosen] + [(fault.id, True) for fault in spread]
+    right = variants() if faults is None or len(faults) == len(catalogue()) else {}
+    work = [
+        *((fault.id, "named") for fault in chosen),
+        *((fault.id, "left out") for fault in spread),
+        *((name, "right") for name in right),
+    ]
     namings: list[Naming] = []
     with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for finished in as_completed([pool.submit(_named, *one) for one in work]):
+        for finished in as_completed([pool.submit(_naming, *one) for one in work]):
             namings.append(finished.result())
             progress(1)
     place = {one: number for number, one in enumerate(work)}
-    return Measurement(tuple(sorted(namings, key=lambda naming: place[naming.fault, naming.left_out])))
+    return Measurement(tuple(sorted(namings, key=lambda naming: place[naming.subject, naming.question])))
 
 
-def _named(identifier: str, left_out: bool) -> Naming:
-    return name_fault(catalogue()[identifier], _judge(), left_out)
+def _naming(subject: str, question: str) -> Naming:
+    if question == "right":
+        return name_right(subject, _judge())
+    return name_fault(catalogue()[subject], _judge(), left_out=question == "left out")
 
 
 @cache
@@ -163,29 +192,21 @@ def _judge() -> Judge:
 
 def report(measurement: Measurement) -> str:
     """What was not named as it should be, then the totals."""
-    doubtful = [*measurement.of("nothing", "wrong", "passed"), *measurement.of("wrong", left_out=True)]
+    doubtful = [*measurement.of("named", "nothing", "wrong", "passed"), *measurement.of("left out", "wrong")]
+    doubtful += measurement.of("right", "wrong")
     rows = [
-        (
-            naming.fault,
-            "left out" if naming.left_out else "",
-            naming.verdict,
-            ", ".join(naming.named) or "–",
-            f"{naming.seconds:.1f}",
-        )
-        for naming in doubtful
+        (one.subject, one.question, VERDICTS[one.verdict], ", ".join(one.named) or "–", f"{one.seconds:.1f}") for one in doubtful
     ]
-    table = tabulate(rows, headers=("fault", "", "verdict", "named", "seconds"), disable_numparse=True) if rows else ""
+    table = tabulate(rows, headers=("", "question", "verdict", "named", "seconds"), disable_numparse=True) if rows else ""
     return "\n\n".join(part for part in (table, "\n".join(_totals(measurement))) if part)
 
 
-def _totals(measurement: Measurement) -> Iterable[str]:
-    for left_out in (False, True):
-        group = [naming for naming in measurement.namings if naming.left_out is left_out]
-        counts = ", ".join(
-            f"{number} {words}"
-            for verdict, words in VERDICTS.items()
-            if (number := len(measurement.of(verdict, left_out=left_out)))
-        )
-        longest = max((naming.seconds for naming in group), default=0.0)
-        yield f"{len(group)} faults{' left out of the catalogue' if left_out else ''}: {counts}; at most {longest:.1f} s each."
+def _totals(measurement: Measurement) -> Iterator[str]:
+    for question, words in QUESTIONS.items():
+        group = measurement.of(question)
+        counts = Counter(naming.verdict for naming in group)
+        told = ", ".join(f"{counts[verdict]} {meaning}" for verdict, meaning in VERDICTS.items() if counts[verdict])
+        seconds = sorted(naming.seconds for naming in group)
+        if group:
+            yield f"{len(group)} {words}: {told}; median {seconds[len(seconds) // 2]:.1f} s, at most {seconds[-1]:.1f} s each."
     yield f"Named: {measurement.share:.1%} (target {TARGET:.0%})."

@@ -10,7 +10,7 @@ SOURCES_SHOWN = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """``faults``, one or two at once, explain ``explained`` of ``failing`` problems that show ``sign``.
+    """``faults``, one or several at once, explain ``explained`` of ``failing`` problems that show ``sign``.
 
     ``passing`` problems were compared, of which none contradicts; ``fresh`` ones were run to make sure. ``r`` is the largest
     error / budget against the faults' own outputs, None where there are none to compare. ``alike``: the faults that explain the
@@ -28,14 +28,15 @@ class Finding:
     only: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        names = " and ".join(fault.id for fault in self.faults)
+        """``matches fault … on 12 of 12 failing and 0 contradicting cases of 48 that pass, r ≤ 0.4: …; seen in …``."""
         several = len(self.faults) > 1
-        amount = "" if self.r is None else f", r ≤ {_rounded_up(self.r)}"
+        names = " and ".join(fault.id for fault in self.faults)
         failing = "failing" if self.sign == "values" else f"failing (with {SIGNS[self.sign]})"
+        amount = "" if self.r is None else f", r ≤ {_rounded_up(self.r)}"
         where = f", in {' and '.join(self.only)} only" if self.only else ""
         text = (
             f"matches fault{'s' if several else ''} {names}{' together' if several else ''} on {self.explained} of "
-            f"{self.failing} {failing} and 0 of {self.passing} contradicting cases{amount}: "
+            f"{self.failing} {failing} and 0 contradicting cases of {self.passing} that pass{amount}: "
             f"{' and '.join(fault.sentence for fault in self.faults)}{where}"
         )
         sources = list(dict.fromkeys(source for fault in self.faults for source in fault.sources))[:SOURCES_SHOWN]
@@ -57,7 +58,8 @@ class Unexplained:
 
     def __str__(self) -> str:
         told = "; ".join(self.observations)
-        return f"no known fault explains {self.failing} failing cases with {SIGNS[self.sign]}{f': {told}' if told else ''}."
+        cases = "case" if self.failing == 1 else "cases"
+        return f"no known fault explains {self.failing} failing {cases} with {SIGNS[self.sign]}{f': {told}' if told else ''}."
 
 
 @dataclass(frozen=True)

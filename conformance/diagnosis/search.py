@@ -57,16 +57,19 @@ class Search:
         right = [trial for trial in self.singles if trial.right_where_it_shows and 2 * trial.explained > trial.clear]
         return min(right, key=lambda trial: trial.rank, default=None)
 
-    def _tried(self, candidates: Sequence[Candidate], failing: Sequence[Evidence], share: float) -> list[Trial]:
-        """The candidates on failing problems, the best ones on the passing too; the best first."""
+    def _tried(
+        self, candidates: Sequence[Candidate], failing: Sequence[Evidence], share: float, decisive: int | None = None
+    ) -> list[Trial]:
+        """The candidates on failing problems, the best ones on the passing too; the best first. A candidate must explain one of
+        the first ``decisive`` problems."""
         trials = []
         for candidate in candidates:
             if not self.clock.left(share):
                 break
             trial = Trial(candidate, self.sign)
-            for evidence in failing:
+            for number, evidence in enumerate(failing, 1):
                 trial.add(evidence, self.predictor(candidate, evidence))
-                if trial.hopeless:
+                if trial.hopeless or (number == decisive and not trial.explained):
                     break
             if trial.explained or trial.closeness:
                 trials.append(trial)
@@ -125,7 +128,8 @@ class Search:
         """The couples at once, first on what the best does not explain."""
         known = [evidence for trial in best for evidence in trial.explains]
         order = sorted(self._all_failing, key=lambda evidence: evidence in known)
-        tried = self._tried([both for couple in couples for both in together(*couple)], order, share)
+        decisive = sum(evidence not in known for evidence in order) if best else None
+        tried = self._tried([both for couple in couples for both in together(*couple)], order, share, decisive)
         for trial in tried:
             trial.more = len(self.more)
             for evidence in self.more if trial.checked else ():

@@ -210,8 +210,8 @@ class Trial:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """The best first: most explained, in dtypes in which the faults are known, with the smallest r, the plainest."""
+        """The best first: most explained, in dtypes in which the faults are known, with the smallest r, the shortest name."""
         known = set.intersection(*(set(fault.dtypes) for fault in self.candidate.faults))
         elsewhere = sum(evidence.problem.dtype not in known for evidence in self.explains)
-        words = sum(len(fault.sentence) for fault in self.candidate.faults)
-        return (-self.explained, self.contradictions, self.mispredicted, elsewhere, round(self.r, 1), words)
+        length = sum(len(fault.id) for fault in self.candidate.faults)  # whatever shows in special cases only has a longer one
+        return (-self.explained, self.contradictions, self.mispredicted, elsewhere, round(self.r, 1), length)

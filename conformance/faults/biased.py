@@ -7,7 +7,7 @@ import numpy as np
 
 from conformance.dtypes import round_to
 from conformance.faults.model import ALL_DTYPES, Fault
-from conformance.faults.steps import attend, default_scale, softmax
+from conformance.faults.steps import attend, softmax
 from conformance.inputs import AttentionInputs
 
 LOG2_E = 1.4426950408889634
@@ -34,8 +34,7 @@ def _inverse_root(x: float, steps: int) -> float:
 
 def _default_by_steps(steps: int) -> Callable[[AttentionInputs], AttentionInputs]:
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
-        scale = default_scale(inputs) if inputs.scale is not None else _inverse_root(float(inputs.query.shape[-1]), steps)
-        return replace(inputs, scale=scale)
+        return inputs if inputs.scale is not None else replace(inputs, scale=_inverse_root(float(inputs.query.shape[-1]), steps))
 
     return rewrite
 

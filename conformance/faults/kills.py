@@ -8,7 +8,7 @@ that a user would get then speaks of the wrong thing. What nothing catches *surv
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from multiprocessing import get_context
@@ -23,21 +23,22 @@ from conformance.faults.functions import implementation_of
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.records.model import Case
 from conformance.run_options import DEFAULT_SEED, TIERS
 from conformance.specification import requirements
-from conformance.specification.model import Requirement
+from conformance.specification.model import Requirement, nothing
 from conformance.threads import single_threads
 from conformance.verdict import Outcome
 
 FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
 QUICK = replace(FIXED, examples=TIERS["quick"])
-CHUNK = 8  # trials that a process takes at once
+CHUNK, MATRIX_CHUNK = 8, 64  # trials that a process takes at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kill:
     """A requirement that fails on a fault. ``r`` is the largest of the cases whose values are wrong, None where there are none;
-    ``seconds`` have passed since the first check on the fault in this dtype; ``random`` where only a random case fails."""
+    ``seconds`` of checks on the fault in this dtype had it taken by then; ``random`` where only a random case fails."""
 
     requirement: str
     named: bool
@@ -71,46 +72,73 @@ class Trial:
         return not self.kills
 
 
-def try_fault(fault: Fault, dtype: str, judge: Judge, matrix: bool = False) -> Trial:
-    """Runs the checks on ``fault`` in ``dtype`` until the first kill, those that it names before the others. With ``matrix``, and
-    for faults said to be equivalent, runs them all."""
-    start = time.perf_counter()
-    kills: list[Kill] = []
-    for requirement, effort in _program(fault, matrix):
-        if any(kill.requirement == requirement.id for kill in kills):
-            continue
-        kill = _attempt(fault, dtype, judge, requirement, effort, start)
-        if kill is not None:
-            kills.append(kill)
-            if not matrix and not fault.equivalent:
-                break
-    return Trial(fault=fault.id, dtype=dtype, kills=tuple(kills), seconds=time.perf_counter() - start)
+@dataclass
+class _Attempts:
+    """The checks on one fault in one dtype so far."""
+
+    fault: Fault
+    dtype: str
+    judge: Judge
+    kills: list[Kill] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def attempt(self, requirement: Requirement, effort: Effort) -> None:
+        """Runs a requirement, unless it has killed already. The implementation is made anew each time: what it remembers of
+        earlier calls must not help to catch it."""
+        if any(kill.requirement == requirement.id for kill in self.kills):
+            return
+        start = time.perf_counter()
+        subject = Subject(implementation_of(self.fault, self.dtype))
+        posed = requirement if effort is FIXED else replace(requirement, designed=nothing)  # those were tried before
+        with np.errstate(all="ignore"):  # faults overflow where they like
+            unexpected = ItemRun(posed, subject, self.judge, ImplementationExpectations("", ()), effort).run().unexpected
+        self.seconds += time.perf_counter() - start
+        if unexpected:
+            self.kills.append(self._kill(requirement, unexpected, effort))
+
+    def _kill(self, requirement: Requirement, unexpected: Sequence[Case], effort: Effort) -> Kill:
+        return Kill(
+            requirement=requirement.id,
+            named=requirement.id in self.fault.requirements,
+            outcome=max((case.outcome for case in unexpected), key=lambda outcome: outcome.severity),
+            r=max((case.r for case in unexpected if case.r is not None and case.outcome is Outcome.WRONG_VALUE), default=None),
+            seconds=self.seconds,
+            random=effort is not FIXED,
+        )
+
+    @property
+    def trial(self) -> Trial:
+        return Trial(fault=self.fault.id, dtype=self.dtype, kills=tuple(self.kills), seconds=self.seconds)
 
 
-def _program(fault: Fault, matrix: bool) -> Iterator[tuple[Requirement, Effort]]:
-    known = requirements()
+def try_fault(fault: Fault, dtype: str, judge: Judge) -> Trial:
+    """Runs the checks on ``fault`` in ``dtype`` until the first kill, those that it names before the others; all of them where it
+    is said to be equivalent."""
+    attempts, known = _Attempts(fault, dtype, judge), requirements()
     named = [known[identifier] for identifier in fault.requirements]
     others = [one for one in known.values() if one.operation == fault.operation and one not in named]
-    for group in (named, others) if not matrix else ([*named, *others],):
-        yield from ((requirement, FIXED) for requirement in group)
-        yield from ((requirement, QUICK) for requirement in group if requirement.random is not None)
+    for requirement, effort in (*_both_efforts(named), *_both_efforts(others)):
+        attempts.attempt(requirement, effort)
+        if attempts.kills and not fault.equivalent:
+            break
+    return attempts.trial
 
 
-def _attempt(fault: Fault, dtype: str, judge: Judge, requirement: Requirement, effort: Effort, start: float) -> Kill | None:
-    """The implementation is made anew for each requirement: what it remembers of earlier calls must not help to catch it."""
-    subject = Subject(implementation_of(fault, dtype))
-    with np.errstate(all="ignore"):  # faults overflow where they like
-        unexpected = ItemRun(requirement, subject, judge, ImplementationExpectations("", ()), effort).run().unexpected
-    if not unexpected:
-        return None
-    return Kill(
-        requirement=requirement.id,
-        named=requirement.id in fault.requirements,
-        outcome=max((case.outcome for case in unexpected), key=lambda outcome: outcome.severity),
-        r=max((case.r for case in unexpected if case.r is not None and case.outcome is Outcome.WRONG_VALUE), default=None),
-        seconds=time.perf_counter() - start,
-        random=effort is QUICK,
-    )
+def try_everything(pairs: Iterable[tuple[Fault, str]], judge: Judge) -> list[Trial]:
+    """Runs all the checks on faults in a dtype each, requirement by requirement, so that each draws its random cases once."""
+    everybody = [_Attempts(fault, dtype, judge) for fault, dtype in pairs]
+    for requirement, effort in _both_efforts(requirements().values()):
+        for attempts in everybody:
+            if attempts.fault.operation == requirement.operation:
+                attempts.attempt(requirement, effort)
+    return [attempts.trial for attempts in everybody]
+
+
+def _both_efforts(asked: Iterable[Requirement]) -> Iterator[tuple[Requirement, Effort]]:
+    """Golden and designed cases of all of them, then the random ones."""
+    asked = list(asked)
+    yield from ((requirement, FIXED) for requirement in asked)
+    yield from ((requirement, QUICK) for requirement in asked if requirement.random is not None)
 
 
 @dataclass(frozen=True)
@@ -188,7 +216,8 @@ def run(
         key=lambda pair: (catalogue()[pair[0]].requirements[:1], pair[1]),
     )
     trials: list[Trial] = []
-    chunks = [work[start : start + CHUNK] for start in range(0, len(work), CHUNK)]
+    size = MATRIX_CHUNK if matrix else CHUNK
+    chunks = [work[start : start + size] for start in range(0, len(work), size)]
     with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for finished in as_completed([pool.submit(_chunk, chunk, matrix) for chunk in chunks]):
             trials += finished.result()
@@ -204,7 +233,10 @@ def collect(trials: Iterable[Trial], faults: Sequence[Fault], matrix: bool) -> K
 
 
 def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool) -> list[Trial]:
-    return [try_fault(catalogue()[identifier], dtype, _judge(), matrix) for identifier, dtype in pairs]
+    faults = [(catalogue()[identifier], dtype) for identifier, dtype in pairs]
+    if matrix:
+        return try_everything(faults, _judge())
+    return [try_fault(fault, dtype, _judge()) for fault, dtype in faults]
 
 
 @cache

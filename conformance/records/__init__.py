@@ -1,7 +1,7 @@
 """Records: what a run did, as lines of JSON from which every report is made.
 
-A header, then items, cases, conventions and timings as they come, then a footer; ``conformance/records.schema.json`` describes
-each kind. A file without its footer is truncated. Record files may be joined one after the other: reading merges them.
+A header, then items, cases, conventions, timings and diagnoses as they come, then a footer; ``conformance/records.schema.json``
+describes each kind. A file without its footer is truncated. Record files may be joined one after the other: reading merges them.
 """
 
 from conformance.records.entries import implementation_entry, requirement_entry
@@ -13,7 +13,9 @@ from conformance.records.model import (
     Case,
     Convention,
     Counts,
+    Diagnosis,
     Environment,
+    Explanation,
     Footer,
     Header,
     ImplementationEntry,
@@ -29,7 +31,7 @@ from conformance.records.run import Run, merge
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Environment", "Footer", "Header",
-    "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "Tier", "Timing", "Totals",
+    "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation", "Footer",
+    "Header", "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "Tier", "Timing", "Totals",
     "current_environment", "decode", "encode", "implementation_entry", "merge", "read_records", "requirement_entry",
 ]  # fmt: skip

@@ -174,6 +174,43 @@ class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
     message: str = ""
 
 
+class Explanation(Data, frozen=True, kw_only=True):
+    """``faults`` of the catalogue, one or several at once, that explain ``explained`` of ``failing`` problems, which were wrong
+    by ``sign`` (values, dtype, raises …), and that none of ``passing`` problems contradicts; ``fresh`` ones were run besides.
+    ``r`` is the largest error / budget against the faults' own outputs, null where none were compared. ``alike``: faults that
+    explain as much, so that outputs do not tell which it is. ``sentence`` says all this."""
+
+    NUMBERS = ("r",)
+
+    sign: str
+    faults: tuple[str, ...]
+    explained: Count
+    failing: Count
+    passing: Count
+    fresh: Count
+    r: Number | None = None
+    alike: tuple[str, ...] = ()
+    sentence: str
+
+
+class Diagnosis(Data, frozen=True, kw_only=True, tag_field="kind", tag="diagnosis"):
+    """What explains the unexpected failures of an implementation. ``failing`` and ``passing`` problems were run again, of which
+    ``vanished`` had failed before and passed then. ``remarks`` are sentences on failures that no fault explains."""
+
+    implementation: str
+    explanations: tuple[Explanation, ...] = ()
+    remarks: tuple[str, ...] = ()
+    failing: Count = 0
+    passing: Count = 0
+    vanished: Count = 0
+    seconds: Seconds = 0.0
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All sentences."""
+        return (*(explanation.sentence for explanation in self.explanations), *self.remarks)
+
+
 class Totals(Data, frozen=True, kw_only=True):
     """Lines before the footer, by kind."""
 
@@ -181,6 +218,7 @@ class Totals(Data, frozen=True, kw_only=True):
     cases: Count = 0
     conventions: Count = 0
     timings: Count = 0
+    diagnoses: Count = 0
 
 
 class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
@@ -194,4 +232,4 @@ class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
     exit_code: Annotated[int, Meta(ge=0, le=3)]
 
 
-Line = Header | Item | Case | Convention | Timing | Footer
+Line = Header | Item | Case | Convention | Timing | Diagnosis | Footer

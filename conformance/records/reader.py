@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.records.lines import decode
-from conformance.records.model import Case, Convention, Footer, Header, Item, Line, Timing, Totals
+from conformance.records.model import Case, Convention, Diagnosis, Footer, Header, Item, Line, Timing, Totals
 from conformance.records.run import Run, merge
 
 
@@ -46,6 +46,7 @@ class _Shard:
     cases: list[Case] = field(default_factory=list)
     conventions: list[Convention] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
     footer: Footer | None = None
 
     def __post_init__(self) -> None:
@@ -64,6 +65,8 @@ class _Shard:
             self.conventions.append(record)
         elif isinstance(record, Timing):
             self.timings.append(record)
+        elif isinstance(record, Diagnosis):
+            self.diagnoses.append(record)
         elif isinstance(record, Footer):
             self._end(record)
 
@@ -75,8 +78,9 @@ class _Shard:
 
     def _end(self, footer: Footer) -> None:
         counts = Totals(
-            items=len(self.items), cases=len(self.cases), conventions=len(self.conventions), timings=len(self.timings)
-        )
+            items=len(self.items), cases=len(self.cases), conventions=len(self.conventions), timings=len(self.timings),
+            diagnoses=len(self.diagnoses),
+        )  # fmt: skip
         if footer.counts != counts:
             raise UsageError(f"the footer counts {_listed(footer.counts)}, but the file holds {_listed(counts)}")
         self.footer = footer
@@ -91,7 +95,8 @@ class _Shard:
     def run(self) -> Run:
         footers = () if self.footer is None else (self.footer,)
         return Run(
-            (self.header,), tuple(self.items), tuple(self.cases), tuple(self.conventions), tuple(self.timings), footers
+            (self.header,), tuple(self.items), tuple(self.cases), tuple(self.conventions), tuple(self.timings),
+            tuple(self.diagnoses), footers,
         )  # fmt: skip
 
 

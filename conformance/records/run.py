@@ -12,6 +12,7 @@ from conformance.records.model import (
     Case,
     Convention,
     Counts,
+    Diagnosis,
     Environment,
     Footer,
     Header,
@@ -32,6 +33,7 @@ class Run:
     cases: tuple[Case, ...] = ()
     conventions: tuple[Convention, ...] = ()
     timings: tuple[Timing, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
     footers: tuple[Footer, ...] = ()
 
     @property
@@ -105,6 +107,7 @@ def merge(runs: Iterable[Run]) -> Run:
         tuple(cases.values()),
         tuple(conventions.values()),
         tuple(timing for run in runs for timing in run.timings),
+        tuple(diagnosis for run in runs for diagnosis in run.diagnoses),
         tuple(footer for run in runs for footer in run.footers),
     )
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records.lines import encode
-from conformance.records.model import Case, Convention, Footer, Header, Item, Line, Timing, Totals
+from conformance.records.model import Case, Convention, Diagnosis, Footer, Header, Item, Line, Timing, Totals
 from conformance.verdict import Outcome
 
 
@@ -49,7 +49,11 @@ class RecordWriter:
         footer = Footer(
             finished=datetime.now(UTC),
             counts=Totals(
-                items=self._kinds[Item], cases=self._kinds[Case], conventions=self._kinds[Convention], timings=self._kinds[Timing]
+                items=self._kinds[Item],
+                cases=self._kinds[Case],
+                conventions=self._kinds[Convention],
+                timings=self._kinds[Timing],
+                diagnoses=self._kinds[Diagnosis],
             ),
             outcomes={outcome: self._outcomes[outcome] for outcome in sorted(self._outcomes)},
             unexpected=self.unexpected,

@@ -10,6 +10,7 @@ from conformance.reports.tables import (
     answers_table,
     conformance_table,
     conventions_tables,
+    diagnosis_table,
     failures_table,
     missing_table,
     routes_table,
@@ -19,7 +20,7 @@ from conformance.reports.terminal import terminal_summary
 from conformance.reports.write import write_reports
 
 __all__ = [
-    "Table", "accuracy_table", "answers_table", "conformance_table", "conventions_tables", "failures_table", "junit_xml",
-    "missing_table", "results_csv", "routes_table", "speed_tables", "summary", "summary_page", "terminal_summary", "timings_csv",
-    "write_reports",
+    "Table", "accuracy_table", "answers_table", "conformance_table", "conventions_tables", "diagnosis_table", "failures_table",
+    "junit_xml", "missing_table", "results_csv", "routes_table", "speed_tables", "summary", "summary_page", "terminal_summary",
+    "timings_csv", "write_reports",
 ]  # fmt: skip

@@ -29,6 +29,7 @@ def summary_page(run: Run) -> str:
     parts.append(f"**{verdict(run)}**")
     parts += _unexpected(run)
     for table in (
+        tables.diagnosis_table(run),
         tables.conformance_table(run),
         tables.failures_table(run),
         *tables.conventions_tables(run),

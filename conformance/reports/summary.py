@@ -29,6 +29,14 @@ def summary(run: Run) -> dict[str, Any]:
             {"requirement": item.requirement, "implementation": item.implementation, "outcome": str(item.outcome)}
             for item in run.unexpected
         ],
+        "diagnoses": [
+            {
+                "implementation": diagnosis.implementation,
+                "faults": [list(explanation.faults) for explanation in diagnosis.explanations],
+                "sentences": list(diagnosis.lines),
+            }
+            for diagnosis in run.diagnoses
+        ],
     }
 
 

@@ -181,6 +181,16 @@ def _failure_row(item: Item, cases: list[Case]) -> tuple[str, ...]:
     )
 
 
+def diagnosis_table(run: Run) -> Table:
+    """What explains the failures of each implementation that has unexpected ones, a sentence a row."""
+    rows = tuple((diagnosis.implementation, line) for diagnosis in run.diagnoses for line in diagnosis.lines)
+    note = (
+        "Failing problems were run again beside passing ones, and compared with what known faults give: r is the largest error / "
+        "budget against the fault's own output."
+    )
+    return Table("Diagnosis", ("implementation", "what explains the failures"), rows, note)
+
+
 def routes_table(run: Run) -> Table:
     """How golden and designed cases were put to each implementation: natively, or composed by the suite."""
     rows = tuple(

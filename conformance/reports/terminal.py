@@ -27,6 +27,7 @@ def terminal_summary(run: Run) -> str:
         tables.accuracy_table(run),
         *tables.speed_tables(run),
         tables.missing_table(run),
+        tables.diagnosis_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
     parts.append("\n".join([*_inverted(run), *_unexpected(run), verdict(run), *([stamp(run)] if stamp(run) else [])]))

@@ -2,12 +2,9 @@
 
 import faulthandler
 import os
-import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 
 from conformance.adapter import Implementation
@@ -17,6 +14,7 @@ from conformance.expectations import is_skipped
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.records import Item, encode
+from conformance.session.kept import kept
 from conformance.session.messages import failure_message
 from conformance.session.options import Settings
 from conformance.specification import conventions, requirements
@@ -111,11 +109,10 @@ class Items:
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """What an implementation does to the process is undone after each item, where it can be. In a worker, an item over its
         time limit ends the process from a thread of its own, even out of compiled code."""
-        folder, depth = os.getcwd(), sys.getrecursionlimit()
         if self.in_worker:
             faulthandler.dump_traceback_later(self.settings.time_limit, exit=True, file=self._silence)
         try:
-            with warnings.catch_warnings(), np.errstate():
+            with kept():
                 return (yield)
         except KeyboardInterrupt:  # a worker is not interrupted but ended, so this one is the implementation's
             if not self.in_worker:
@@ -123,8 +120,6 @@ class Items:
             pytest.fail("The implementation raised KeyboardInterrupt.", pytrace=False)
         finally:
             faulthandler.cancel_dump_traceback_later()
-            sys.setrecursionlimit(depth)
-            os.chdir(folder)
 
 
 def _conclude(item: Item, cases: list[Any]) -> None:

@@ -46,6 +46,7 @@ class Settings:
     reports: Path | None
     time_limit: float
     timing: bool
+    diagnosis: bool
 
 
 def settings_from(config: pytest.Config) -> Settings:
@@ -70,6 +71,7 @@ def settings_from(config: pytest.Config) -> Settings:
         reports=reports,
         time_limit=option.time_limit or TIME_LIMITS[option.tier],
         timing=option.timing,
+        diagnosis=not option.no_diagnosis,
     )
 
 

@@ -15,7 +15,9 @@ from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import (
     CONFORMANCE_TIERS,
+    Case,
     Convention,
+    Diagnosis,
     Header,
     Item,
     RecordWriter,
@@ -25,6 +27,8 @@ from conformance.records import (
     read_records,
     requirement_entry,
 )
+from conformance.session.diagnoses import Failures
+from conformance.session.interruption import Interruption
 from conformance.session.items import PROPERTY
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
@@ -37,9 +41,10 @@ _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation
 class Recorder:
     """pytest hooks of the process that the user started: alone, or the controller of pytest-xdist's workers."""
 
-    def __init__(self, settings: Settings, config: pytest.Config) -> None:
+    def __init__(self, settings: Settings, config: pytest.Config, interruption: Interruption) -> None:
         self.settings = settings
         self.config = config
+        self._interruption = interruption
         self.writer = RecordWriter(settings.records) if settings.records else None
         self.progress = Progress()
         self.items = 0
@@ -49,6 +54,8 @@ class Recorder:
         self.unexpected = 0
         self._started: dict[str, float] = {}
         self._failed_otherwise = 0
+        self._failures = Failures()
+        self._diagnoses: list[Diagnosis] = []
 
     # Beginning
 
@@ -149,6 +156,8 @@ class Recorder:
     def _record(self, record: Any) -> None:
         if self.writer:
             self.writer.write(record)
+        if isinstance(record, Case):
+            self._failures.note(record)
         if isinstance(record, Item):
             self.items += 1
             self.judged += record.outcome.was_run
@@ -173,11 +182,22 @@ class Recorder:
         code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
         if code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
             code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.judged > 0)
+        if self.settings.diagnosis and status in (0, 1):
+            self._diagnose()
         if self.settings.timing and self.writer and status in (0, 1):
             self._measure()
+        if self._interruption.asked:
+            code = ExitCode.INCONCLUSIVE
         if self.writer and code is not ExitCode.USAGE_ERROR:
             self.writer.finish(code)
         return int(code)
+
+    def _diagnose(self) -> None:
+        for diagnosis in self._failures.diagnoses(self.settings.implementations, never=self._deadly):
+            self._diagnoses.append(diagnosis)
+            self._record(diagnosis)
+            if self._interruption.asked:
+                return
 
     def _measure(self) -> None:
         from conformance.timing import measure
@@ -187,9 +207,13 @@ class Recorder:
         timed = [i for i in self.settings.implementations if i.name in worth_timing]
         for timing in measure(timed, seed=self.settings.effort.seed):
             self.writer.write(timing)
+            if self._interruption.asked:
+                return
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.writer is None or self.items == 0:
+            for diagnosis in self._diagnoses:
+                terminalreporter.write_line("\n".join((f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)))
             return
         from conformance.reports import terminal_summary, write_reports
 

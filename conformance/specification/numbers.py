@@ -1,6 +1,6 @@
 """ATT-NUM: NaN, infinity, signed zero, subnormal and very large numbers."""
 
-from conformance.specification.build import F32, F32_HALF, attention, joined, multi_head
+from conformance.specification.build import ALL, F32, F32_HALF, attention, joined, multi_head
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -13,7 +13,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="Hiding a NaN hides a broken model; spreading it hides where it came from.",
         source=f"{_IEEE}, section 6.2",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1#1", edits=("put-query.1*nan#0",)),
+            attention("wide", ALL, values="gaussian.1#1", edits=("put-query.1*nan#0",)),
             attention("square", F32, values="gaussian.1#2", causal="top-left", edits=("put-query.1*nan#0",)),
         ),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-query.1*nan",)),
@@ -23,7 +23,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         sentence="A NaN in a visible key makes the output rows that see it NaN, and none of another head or batch row.",
         rationale="Its score is NaN, and with it the normaliser of the row.",
         source=f"{_IEEE}, section 6.2",
-        designed=lambda: joined(attention("wide", F32_HALF, values="gaussian.1#3", edits=("put-key.1*nan#0",))),
+        designed=lambda: joined(attention("wide", ALL, values="gaussian.1#3", edits=("put-key.1*nan#0",))),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-key.1*nan",)),
     ),
     Requirement(
@@ -31,7 +31,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         sentence="A NaN in a visible value makes its channel of the output NaN for the queries that see it, no other channel.",
         rationale="Each channel of V is averaged by itself.",
         source=f"{_IEEE}, section 6.2",
-        designed=lambda: joined(attention("wide", F32_HALF, values="gaussian.1#4", edits=("put-value.1*nan#0",))),
+        designed=lambda: joined(attention("wide", ALL, values="gaussian.1#4", edits=("put-value.1*nan#0",))),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-value.1*nan",)),
     ),
     Requirement(
@@ -40,7 +40,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="Its own row holds ∞ − ∞ and may be NaN; what it gives is left open.",
         source=f"{_IEEE}, section 7.2",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1#5", edits=("put-query.1*inf#0",)),
+            attention("wide", ALL, values="gaussian.1#5", edits=("put-query.1*inf#0",)),
             attention("wide", F32, values="gaussian.1#6", edits=("put-query.1*-inf#0",)),
         ),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-query.1*inf", "put-query.1*-inf")),
@@ -51,7 +51,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="Scores of +∞ and −∞ in one row are left open; they must stay in their head and batch row.",
         source=f"{_IEEE}, section 7.2",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1#7", edits=("put-key.1*inf#0",)),
+            attention("wide", ALL, values="gaussian.1#7", edits=("put-key.1*inf#0",)),
             attention("wide", F32, values="gaussian.1#8", edits=("put-key.1*-inf#0",)),
         ),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-key.1*inf", "put-key.1*-inf")),
@@ -63,7 +63,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="A positive weight times ∞ is ∞.",
         source=f"{_IEEE}, section 6.1",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1#9", edits=("put-value.1*inf#0",)),
+            attention("wide", ALL, values="gaussian.1#9", edits=("put-value.1*inf#0",)),
             attention("wide", F32, values="gaussian.1#10", edits=("put-value.1*-inf#0",)),
         ),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("put-value.1*inf", "put-value.1*-inf")),
@@ -74,7 +74,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale='A mask derived from "equal to zero" or from a sign bit may differ; the sign of a zero output is left open.',
         source=f"{_IEEE}, section 6.3; Kyubyong/transformer#69",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1#11", edits=("put-zeros.1#11",)),
+            attention("wide", ALL, values="gaussian.1#11", edits=("put-zeros.1#11",)),
             attention("wide", F32, values="gaussian.1#11", edits=("put-zeros.1*1.0#11",)),
         ),
         random=Draw(shapes="core", laws=("gaussian.1", "spread.1"), edits=("put-zeros.1", "put-zeros.1*1.0")),

@@ -9,7 +9,9 @@ from conformance.exit_codes import ExitCode
 from conformance.records import (
     Case,
     Convention,
+    Diagnosis,
     Environment,
+    Explanation,
     Header,
     ImplementationEntry,
     Item,
@@ -127,6 +129,21 @@ def timing(implementation: str = "fine", shape: str = "decode", **changes: Any) 
         "r": 0.25,
     }
     return Timing(implementation=implementation, shape=shape, **{**defaults, **changes})
+
+
+def diagnosis(implementation: str = "flawed", **changes: Any) -> Diagnosis:
+    sentence = "matches fault scale-missing on 3 of 3 failing and 0 contradicting cases of 9 that pass, r ≤ 0.2: does not scale."
+    found = Explanation(
+        sign="values", faults=("scale-missing",), explained=3, failing=3, passing=9, fresh=2, r=0.15, sentence=sentence
+    )
+    defaults: dict[str, Any] = {
+        "explanations": (found,),
+        "remarks": ("no known fault explains 1 failing cases with an exception.",),
+        "failing": 3,
+        "passing": 9,
+        "seconds": 1.5,
+    }
+    return Diagnosis(implementation=implementation, **{**defaults, **changes})
 
 
 def write(path: Path, *records: Line, exit_code: ExitCode | None = ExitCode.AS_EXPECTED) -> Path:

@@ -1,0 +1,325 @@
+"""A diagnosis names the fault that an implementation has, from its outputs alone, and names none that it has not."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance import registry
+from conformance.adapter import Implementation, Support
+from conformance.diagnosis import Diagnosis, diagnose
+from conformance.diagnosis.choice import varied
+from conformance.diagnosis.measure import diagnose_all, failures, name_fault, report
+from conformance.faults import catalogue
+from conformance.harness import Subject
+from conformance.judging import Judge
+from conformance.problem import Problem, parse
+from conformance.records import read_records
+from conformance.specification import requirements
+from tests import fakes, hostile
+from tests.support.commands import run_command
+
+JUDGE = Judge()
+PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
+# Enough of the catalogue to be mistaken in, and little enough to be quick.
+SOME = (
+    "scale-missing", "scale-by-width", "scale-inverted", "scale-by-value-width", "scale-by-heads", "scale-ignored",
+    "mask-ignored", "mask-inverted", "causal-ignored", "causal-one-key-late", "fill-minus-1e4", "fill-minus-1e9",
+    "fill-minus-1e20", "fill-0", "softmax-over-queries", "softmax-off-by-one", "heads-tiled", "maximum-not-subtracted",
+    "stale-by-shape", "answer-of-previous-call", "returns-internal-buffer", "every-second-call-wrong", "random-noise",
+    "changes-query", "changes-key", "writes-over-query", "returns-float64", "returns-float32", "returns-tuple", "returns-nothing",
+)  # fmt: skip
+
+
+SOME_OF_HEADS = tuple(
+    f"multi-head-{name}"
+    for name in (
+        "scale-missing", "scale-by-model-width", "scale-by-heads", "scale-in-float32", "fill-minus-1e4", "fill-minus-1e9",
+        "fill-minus-1e20", "fill-0", "mask-ignored", "mask-inverted", "maximum-not-subtracted", "softmax-over-queries",
+        "nothing-projected", "query-not-projected", "value-not-projected", "query-transposed", "merge-reversed",
+        "returns-float64",
+    )
+)  # fmt: skip
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Some designed problems of attention, as different as they come, and all those with very low scores."""
+    plain = [r for r in requirements().values() if r.operation == "attention" and r.check != "refuses"]
+    designed = [problem for requirement in plain for problem in requirement.designed()]
+    low = [problem for problem in designed if problem.mask and any(edit.name == "low-visible" for edit in problem.edits)]
+    return tuple(dict.fromkeys([*varied(designed, 150), *low]))
+
+
+def implementation(function: Callable) -> Implementation:
+    return Implementation(function.__name__, function, Support(profile=PROFILE), registry.frameworks()["numpy"])
+
+
+def diagnosis_of(function: Callable, faults: Sequence[str] = SOME) -> Diagnosis:
+    subject = Subject(implementation(function))
+    split: dict[bool, list[Problem]] = {False: [], True: []}
+    for problem in problems():
+        if problem.features <= subject.implementation.features:
+            split[JUDGE.values(subject, problem).verdict.outcome.is_failure].append(problem)
+    return diagnose(
+        Subject(implementation(function)), JUDGE, split[True], split[False], [catalogue()[name] for name in faults]
+    )  # fmt: skip
+
+
+# Implementations with arithmetic of their own: nothing of the catalogue is in them.
+
+
+def without_scale(query, key, value, *, mask=None, causal=False, scale=None):
+    return fakes.honest(query, key, value, mask=mask, causal=causal, scale=1.0 if scale is None else scale)
+
+
+def without_mask(query, key, value, *, mask=None, causal=False, scale=None):
+    return fakes.honest(query, key, value, causal=causal, scale=scale)
+
+
+def without_scale_and_mask(query, key, value, *, mask=None, causal=False, scale=None):
+    return without_scale(query, key, value, causal=causal, scale=scale)
+
+
+def filled(query, key, value, *, mask=None):
+    """Hidden scores are −1e9."""
+    work = np.promote_types(query.dtype, np.float32)
+    query_, key_, value_ = (array.astype(work) for array in (query, key, value))
+    shared = query.shape[1] // key.shape[1]
+    scores = query_ @ key_.repeat(shared, 1).swapaxes(-1, -2) * work.type(query.shape[-1] ** -0.5)
+    if mask is not None:
+        scores = np.where(mask, scores, work.type(-1e9))
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True) @ value_.repeat(shared, 1)).astype(query.dtype)
+
+
+def without_scale_in_float16(query, key, value, *, mask=None, scale=None):
+    if query.dtype == np.float16 and scale is None:
+        scale = 1.0
+    return fakes.honest(query, key, value, mask=mask, scale=scale)
+
+
+def more_in_the_last_head(query, key, value, *, mask=None):
+    """Adds 4 in the last head where there is a mask: no known fault."""
+    output = fakes.honest(query, key, value, mask=mask)
+    if mask is not None and output.shape[1] > 1:
+        output[:, -1] += output.dtype.type(4)
+    return output
+
+
+def slightly_off(query, key, value):
+    """As accurate as float32 where float64 is due."""
+    return fakes.honest(*(array.astype(np.float32) for array in (query, key, value))).astype(query.dtype)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (without_scale, "scale-missing"),
+        (without_mask, "mask-ignored"),
+        (hostile.scaling_by_width, "scale-by-width"),
+        (filled, "fill-minus-1e9"),
+    ],
+)
+def test_a_fault_is_named_whoever_computes_it(function, name):
+    found = diagnosis_of(function)
+    (finding,) = found.findings
+    assert [fault.id for fault in finding.faults] == [name]
+    assert finding.explained == finding.failing > 0
+    assert finding.passing > 0
+    assert finding.r is not None and finding.r <= 1
+    assert not found.unexplained
+
+
+def test_it_is_named_among_all_that_are_known():
+    assert diagnosis_of(without_scale, tuple(catalogue())).named == ("scale-missing",)
+
+
+def test_the_sentence_says_what_was_found_and_on_what_it_rests():
+    finding = diagnosis_of(without_mask).findings[0]
+    assert str(finding).startswith(
+        f"matches fault mask-ignored on {finding.explained} of {finding.failing} failing and 0 contradicting cases of "
+        f"{finding.passing} that pass, r ≤ "
+    )
+    assert catalogue()["mask-ignored"].sentence in str(finding)
+    assert catalogue()["mask-ignored"].sources[0] in str(finding)
+
+
+def test_two_faults_at_once_are_named_together_and_tried_on_other_numbers():
+    (finding,) = diagnosis_of(without_scale_and_mask).findings
+    assert {fault.id for fault in finding.faults} == {"scale-missing", "mask-ignored"}
+    assert finding.explained == finding.failing
+    assert finding.fresh > 0
+
+
+def test_a_fault_of_one_dtype_is_named_for_that_dtype():
+    (finding,) = diagnosis_of(without_scale_in_float16).findings
+    assert [fault.id for fault in finding.faults] == ["scale-missing"]
+    assert finding.only == ("float16",)
+    assert "in float16 only" in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (hostile.double, "returns-float64"),
+        (fakes.with_weights, "returns-tuple"),
+    ],
+)
+def test_another_form_of_the_output_is_named(function, name):
+    assert diagnosis_of(function).named[0] == name
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (hostile.from_a_cache, "stale-by-shape"),
+        (hostile.mutating, "changes-query"),
+        (hostile.aliasing, "writes-over-query"),
+        (fakes.one_buffer, "returns-internal-buffer"),
+    ],
+)
+def test_what_shows_over_several_calls_is_named(function, name):
+    """Values are right at first, so that only requirements on several calls fail."""
+    hostile._CACHE.clear()
+    failing = [problem for problem in problems() if not problem.features and problem.dtype == "float32"][:3]
+    found = diagnose(Subject(implementation(function)), JUDGE, failing, [], [catalogue()[name] for name in SOME])
+    assert found.named == (name,)
+
+
+def test_what_wanders_in_a_way_of_its_own_is_described():
+    failing = [problem for problem in problems() if not problem.features][:2]
+    found = diagnose(
+        Subject(implementation(hostile.nondeterministic)), JUDGE, failing, [], [catalogue()[name] for name in SOME]
+    )  # fmt: skip
+    assert not found.named
+    assert found.unexplained[0].sign == "repeat"
+    assert found.unexplained[0].observations[0].startswith("a multiple, right, a multiple, right")
+
+
+def test_where_nothing_fits_it_says_where_and_how_outputs_are_wrong():
+    found = diagnosis_of(more_in_the_last_head)
+    assert not found.named
+    (unexplained,) = found.unexplained
+    assert unexplained.observations[0].startswith("only with a mask")
+    assert any(words.startswith("the first wrong element is at (0, ") for words in unexplained.observations)
+    assert any("only the last head" in words for words in unexplained.observations)
+    assert any(words.startswith("outputs are 4 more than what is due") for words in unexplained.observations)
+    assert found.lines[0].startswith("no known fault explains")
+
+
+def test_an_accuracy_that_is_not_what_is_declared_is_told():
+    (unexplained,) = diagnosis_of(slightly_off).unexplained
+    assert any("profile soft32" in words for words in unexplained.observations)
+    assert any("float64" in words for words in unexplained.observations)
+
+
+def test_a_fault_that_would_fail_what_passes_is_not_named():
+    """Without a scale where the width is 8 only: elsewhere the scale is right."""
+
+    def sometimes(query, key, value, *, mask=None):
+        return fakes.honest(query, key, value, mask=mask, scale=1.0 if query.shape[-1] == 8 else None)
+
+    assert not diagnosis_of(sometimes).named
+
+
+def test_a_fault_that_is_not_in_the_catalogue_gets_no_other_name():
+    assert not diagnosis_of(without_scale, [name for name in SOME if name != "scale-missing"]).named
+
+
+def test_nothing_is_named_for_an_implementation_that_is_right():
+    plain = [problem for problem in problems() if not problem.features]
+    found = diagnose(Subject(implementation(fakes.honest)), JUDGE, plain[:8], plain[8:])
+    assert (found.named, found.unexplained, found.vanished) == ((), (), 8)
+    assert found.lines == ("8 failing cases did not fail when run again.",)
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("document-000-multi-head", {"multi-head-scale-in-float32", "multi-head-fill-minus-1e9"}),
+        ("document-001-attention", {"multi-head-scale-by-model-width", "multi-head-fill-minus-1e20"}),
+        ("document-001-as-printed", {"multi-head-scale-by-model-width", "multi-head-nothing-projected"}),
+        ("document-003-multi-head", {"multi-head-fill-minus-1e9"}),
+        ("document-003-numpy", {"multi-head-maximum-not-subtracted", "multi-head-returns-float64"}),
+    ],
+)
+def test_the_faults_of_the_documents_are_named(name, faults):
+    subject = registry.resolve(name)
+    if subject.missing():
+        pytest.skip(subject.missing())
+    known = [catalogue()[fault] for fault in SOME_OF_HEADS]
+    assert set(diagnose(Subject(subject), JUDGE, *failures(subject, JUDGE), known).named) == faults
+
+
+def test_a_width_that_is_refused_is_told():
+    """Document 000's table has no odd widths."""
+    subject = registry.resolve("document-000-positional")
+    if subject.missing():
+        pytest.skip(subject.missing())
+    odd, even = (
+        [parse(f"sinusoidal_encoding length=9 width={width} dtype=float32") for width in widths] for widths in ((5, 7), (4, 8))
+    )
+    (unexplained,) = diagnose(Subject(subject), JUDGE, odd, even).unexplained
+    assert unexplained.sign == "raises"
+    assert "only at odd widths" in unexplained.observations
+
+
+# Measuring it
+
+
+def test_a_fault_of_the_catalogue_is_named_and_not_replaced_when_it_is_left_out():
+    fault = catalogue()["multi-head-causal-one-key-late"]
+    named = name_fault(fault, JUDGE)
+    assert (named.verdict, named.named) == ("first", (fault.id,))
+    assert name_fault(fault, JUDGE, left_out=True).verdict == "nothing"
+
+
+def test_the_measurement_tells_totals():
+    measured = diagnose_all([catalogue()["sinusoid-not-added"], catalogue()["sinusoid-subtracted"]], processes=1)
+    assert measured.in_order
+    assert "2 faults: 2 named first" in report(measured)
+    assert "Named: 100.0%" in report(measured)
+
+
+# At the end of a run
+
+
+def run(folder: Path, function: str, *options: str) -> Path:
+    ended = run_command(
+        *("run", "--tier", "quick", "--no-timing", "--implementation", function, "--reports", str(folder), *options)
+    )  # fmt: skip
+    assert ended.returncode == 1, ended.stderr
+    return folder
+
+
+def test_a_run_ends_with_a_diagnosis(tmp_path):
+    folder = run(tmp_path, fakes.named("unscaled"), "-k", "ATT-SCALE or ATT-OUT-00", "-n", "0")
+    (diagnosis,) = read_records(folder / "records.jsonl").diagnoses
+    assert diagnosis.explanations[0].faults == ("scale-missing",)
+    assert diagnosis.explanations[0].sentence.split(":")[0] in (folder / "summary.md").read_text(encoding="utf-8")
+    assert json.loads((folder / "summary.json").read_text(encoding="utf-8"))["diagnoses"][0]["faults"] == [["scale-missing"]]
+
+
+def test_a_run_without_a_diagnosis(tmp_path):
+    folder = run(tmp_path, fakes.named("unscaled"), "-k", "ATT-SCALE-001", "--no-diagnosis", "-n", "0")
+    assert not read_records(folder / "records.jsonl").diagnoses
+
+
+def test_what_ended_a_process_is_not_run_in_another(tmp_path):
+    """The implementation dies when it is given a scale, and is wrong elsewhere: it would take the controller with it."""
+    source = tmp_path / "dying.py"
+    source.write_text(
+        "import os\nimport numpy as np\n"
+        "def attention(query, key, value, *, scale=None):\n"
+        "    if scale is not None:\n        os._exit(11)\n"
+        "    return np.zeros((*query.shape[:3], value.shape[3]), query.dtype)\n"
+    )
+    folder = run(tmp_path, f"{source}:attention", "-k", "ATT-SCALE-001 or ATT-SCALE-005", "-n", "1")
+    recorded = read_records(folder / "records.jsonl")
+    assert {str(item.outcome) for item in recorded.items} == {"CRASH", "WRONG_VALUE"}
+    assert not recorded.diagnoses
