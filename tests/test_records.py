@@ -83,7 +83,14 @@ def test_numbers_that_json_lacks_come_back(path: Path) -> None:
 
 def test_footer_counts(path: Path) -> None:
     footer = json.loads(path.read_text().splitlines()[-1])
-    assert footer["counts"] == {"items": 2, "cases": 2, "conventions": 1, "timings": 2, "diagnoses": 1}
+    assert footer["counts"] == {
+        "items": 2,
+        "cases": 2,
+        **dict.fromkeys(("growths", "self_comparisons"), 0),
+        "conventions": 1,
+        "timings": 2,
+        "diagnoses": 1,
+    }
     assert footer["outcomes"] == {"PASS": 1, "WRONG_VALUE": 1}
     assert (footer["unexpected"], footer["exit_code"]) == (1, 1)
 

@@ -1,6 +1,6 @@
 """Records: what a run did, as lines of JSON from which every report is made.
 
-A header, then items, cases, conventions, timings and diagnoses as they come, then a footer; ``conformance/records.schema.json``
+A header, then items, cases, conventions, timings, diagnoses … as they come, then a footer; ``conformance/records.schema.json``
 describes each kind. A file without its footer is truncated. Record files may be joined one after the other: reading merges them.
 """
 
@@ -17,11 +17,13 @@ from conformance.records.model import (
     Environment,
     Explanation,
     Footer,
+    Growth,
     Header,
     ImplementationEntry,
     Item,
     Line,
     RequirementEntry,
+    SelfComparison,
     Tier,
     Timing,
     Totals,
@@ -32,6 +34,7 @@ from conformance.records.writer import RecordWriter
 
 __all__ = [
     "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation", "Footer",
-    "Header", "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "Tier", "Timing", "Totals",
-    "current_environment", "decode", "encode", "implementation_entry", "merge", "read_records", "requirement_entry",
+    "Growth", "Header", "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "SelfComparison",
+    "Tier", "Timing", "Totals", "current_environment", "decode", "encode", "implementation_entry", "merge", "read_records",
+    "requirement_entry",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ Tier = Literal["quick", "full", "exhaustive", "custom"]
 Stratum = Literal["golden", "designed", "random"]
 CONFORMANCE_TIERS = ("full", "exhaustive")  # those that run all there is
 StatusWord = Literal["expected", "unexpected"]
+Passes = Literal["forward", "forward+backward"]
 
 
 class Environment(Data, frozen=True, kw_only=True):
@@ -150,28 +151,73 @@ class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convent
 
 
 class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
-    """Forward calls of an implementation at a named shape: median and quartiles of one call, over ``calls``; ``ratio``, the
-    median over rounds of its time to that of ``baseline`` in the same round, below 1 if faster; ``percent_of_matmul``, its
-    rate against the machine's own large matrix product. ``r`` and ``outcome`` judge the timed call's own output; times are
-    null unless it passed."""
+    """Calls of an implementation at a named ``shape`` of a ``suite`` of shapes: median and quartiles of one call, over ``calls``;
+    ``ratio``, the median over rounds of its time to that of ``baseline`` in the same round, below 1 if faster, with the ends of
+    its 95 % bootstrap interval; ``percent_of_matmul``, its rate against the machine's own large matrix product. ``first_seconds``
+    is the first call's, compilation included; ``bytes`` are those of inputs and output, once each; ``peak_bytes`` come on top of
+    them. ``r`` and ``outcome`` judge the timed call's own output; times are null unless it passed."""
 
     NUMBERS = ("r",)
 
     implementation: str
     operation: str
+    suite: str = "cpu-small"
     shape: str
     dtype: str
+    passes: Passes = "forward"
+    device: str = "cpu"
     outcome: Outcome
     calls: Count
     flops: Count
+    bytes: Count = 0
     baseline: str
     median_seconds: Seconds | None = None
     low_quartile_seconds: Seconds | None = None
     high_quartile_seconds: Seconds | None = None
     ratio: Seconds | None = None
+    ratio_low: Seconds | None = None
+    ratio_high: Seconds | None = None
+    first_seconds: Seconds | None = None
     percent_of_matmul: Seconds | None = None
+    peak_bytes: Count | None = None
     r: Number | None = None
     message: str = ""
+
+
+class Growth(Data, frozen=True, kw_only=True, tag_field="kind", tag="growth"):
+    """How time and memory grow with the length L = Lq = Lk: measured over a ladder of ``lengths``, and the exponents of the power
+    laws fitted to them (naive attention: 2; memory of a fused one: 1). ``peak_bytes`` beyond inputs and output."""
+
+    implementation: str
+    operation: str
+    dtype: str
+    passes: Passes = "forward"
+    outcome: Outcome
+    lengths: tuple[Count, ...]
+    seconds: tuple[Seconds, ...] = ()
+    peak_bytes: tuple[Count | None, ...] = ()
+    time_exponent: float | None = None
+    memory_exponent: float | None = None
+    message: str = ""
+
+
+class SelfComparison(Data, frozen=True, kw_only=True, tag_field="kind", tag="self-comparison"):
+    """An implementation timed against itself, as if it were two: the ratio must be 1 within the ``tolerance``, and its 95 %
+    interval must hold 1, or the ratios of the same run say nothing."""
+
+    implementation: str
+    operation: str
+    suite: str
+    shape: str
+    dtype: str
+    ratio: Seconds
+    ratio_low: Seconds
+    ratio_high: Seconds
+    tolerance: Seconds
+
+    @property
+    def is_sound(self) -> bool:
+        return abs(self.ratio - 1.0) <= self.tolerance and self.ratio_low <= 1.0 <= self.ratio_high
 
 
 class Explanation(Data, frozen=True, kw_only=True):
@@ -218,6 +264,8 @@ class Totals(Data, frozen=True, kw_only=True):
     cases: Count = 0
     conventions: Count = 0
     timings: Count = 0
+    growths: Count = 0
+    self_comparisons: Count = 0
     diagnoses: Count = 0
 
 
@@ -232,4 +280,4 @@ class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
     exit_code: Annotated[int, Meta(ge=0, le=3)]
 
 
-Line = Header | Item | Case | Convention | Timing | Diagnosis | Footer
+Line = Header | Item | Case | Convention | Timing | Growth | SelfComparison | Diagnosis | Footer

@@ -6,7 +6,19 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.records.lines import decode
-from conformance.records.model import Case, Convention, Diagnosis, Footer, Header, Item, Line, Timing, Totals
+from conformance.records.model import (
+    Case,
+    Convention,
+    Diagnosis,
+    Footer,
+    Growth,
+    Header,
+    Item,
+    Line,
+    SelfComparison,
+    Timing,
+    Totals,
+)
 from conformance.records.run import Run, merge
 
 
@@ -46,6 +58,8 @@ class _Shard:
     cases: list[Case] = field(default_factory=list)
     conventions: list[Convention] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
+    growths: list[Growth] = field(default_factory=list)
+    self_comparisons: list[SelfComparison] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
     footer: Footer | None = None
 
@@ -65,6 +79,10 @@ class _Shard:
             self.conventions.append(record)
         elif isinstance(record, Timing):
             self.timings.append(record)
+        elif isinstance(record, Growth):
+            self.growths.append(record)
+        elif isinstance(record, SelfComparison):
+            self.self_comparisons.append(record)
         elif isinstance(record, Diagnosis):
             self.diagnoses.append(record)
         elif isinstance(record, Footer):
@@ -79,7 +97,7 @@ class _Shard:
     def _end(self, footer: Footer) -> None:
         counts = Totals(
             items=len(self.items), cases=len(self.cases), conventions=len(self.conventions), timings=len(self.timings),
-            diagnoses=len(self.diagnoses),
+            growths=len(self.growths), self_comparisons=len(self.self_comparisons), diagnoses=len(self.diagnoses),
         )  # fmt: skip
         if footer.counts != counts:
             raise UsageError(f"the footer counts {_listed(footer.counts)}, but the file holds {_listed(counts)}")
@@ -96,7 +114,7 @@ class _Shard:
         footers = () if self.footer is None else (self.footer,)
         return Run(
             (self.header,), tuple(self.items), tuple(self.cases), tuple(self.conventions), tuple(self.timings),
-            tuple(self.diagnoses), footers,
+            tuple(self.growths), tuple(self.self_comparisons), tuple(self.diagnoses), footers,
         )  # fmt: skip
 
 
@@ -127,4 +145,4 @@ def _bad(path: Path, number: int, detail: str) -> UsageError:
 
 
 def _listed(counts: Totals) -> str:
-    return ", ".join(f"{getattr(counts, name)} {name}" for name in counts.__struct_fields__)
+    return ", ".join(f"{getattr(counts, name)} {name.replace('_', '-')}" for name in counts.__struct_fields__)

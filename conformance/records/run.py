@@ -15,10 +15,12 @@ from conformance.records.model import (
     Diagnosis,
     Environment,
     Footer,
+    Growth,
     Header,
     ImplementationEntry,
     Item,
     RequirementEntry,
+    SelfComparison,
     Timing,
 )
 from conformance.verdict import Outcome
@@ -33,6 +35,8 @@ class Run:
     cases: tuple[Case, ...] = ()
     conventions: tuple[Convention, ...] = ()
     timings: tuple[Timing, ...] = ()
+    growths: tuple[Growth, ...] = ()
+    self_comparisons: tuple[SelfComparison, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
     footers: tuple[Footer, ...] = ()
 
@@ -107,6 +111,8 @@ def merge(runs: Iterable[Run]) -> Run:
         tuple(cases.values()),
         tuple(conventions.values()),
         tuple(timing for run in runs for timing in run.timings),
+        tuple(growth for run in runs for growth in run.growths),
+        tuple(comparison for run in runs for comparison in run.self_comparisons),
         tuple(diagnosis for run in runs for diagnosis in run.diagnoses),
         tuple(footer for run in runs for footer in run.footers),
     )
@@ -148,7 +154,10 @@ def _ran(run: Run) -> set[str]:
         for item in run.items
         if item.counts.random
     }
-    timings = {f"The timing of {t.implementation} at {t.shape} in {t.dtype} ({t.operation})" for t in run.timings}
+    timings = {
+        f"The timing of {t.implementation} at {t.shape} of {t.suite} in {t.dtype} ({t.operation}, {t.passes})"
+        for t in run.timings
+    }
     return cases | stretches | timings
 
 

@@ -22,9 +22,9 @@ def schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A line of an attention-conformance record file, schema version {SCHEMA_VERSION}",
         "description": (
-            "A record file is UTF-8 text, one JSON object a line: a header, then items, cases, conventions, timings and "
-            "diagnoses in any order, then a footer. A file without a footer is truncated. Files may be joined one after the "
-            "other."
+            "A record file is UTF-8 text, one JSON object a line: a header, then items, cases, conventions, timings, growths, "
+            "self-comparisons and diagnoses in any order, then a footer. A file without a footer is truncated. Files may be "
+            "joined one after the other."
         ),
     }
     return {**head, **generated}

@@ -9,7 +9,19 @@ from typing import BinaryIO
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records.lines import encode
-from conformance.records.model import Case, Convention, Diagnosis, Footer, Header, Item, Line, Timing, Totals
+from conformance.records.model import (
+    Case,
+    Convention,
+    Diagnosis,
+    Footer,
+    Growth,
+    Header,
+    Item,
+    Line,
+    SelfComparison,
+    Timing,
+    Totals,
+)
 from conformance.verdict import Outcome
 
 
@@ -53,6 +65,8 @@ class RecordWriter:
                 cases=self._kinds[Case],
                 conventions=self._kinds[Convention],
                 timings=self._kinds[Timing],
+                growths=self._kinds[Growth],
+                self_comparisons=self._kinds[SelfComparison],
                 diagnoses=self._kinds[Diagnosis],
             ),
             outcomes={outcome: self._outcomes[outcome] for outcome in sorted(self._outcomes)},
