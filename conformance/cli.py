@@ -106,7 +106,7 @@ def describe(implementation: str, **values: Any) -> None:
 @main.command()
 @click.argument("identifier", metavar="ID")
 def explain(identifier: str) -> None:
-    """Show a requirement, such as ATT-MASK-003, or a convention, such as CON-EMPTY-ROW."""
+    """Show a requirement, such as ATT-MASK-003, a convention, such as CON-EMPTY-ROW, or a golden case, such as GOLD-7."""
     from conformance.describe import explain
 
     click.echo(explain(identifier))
@@ -118,7 +118,8 @@ def explain(identifier: str) -> None:
 @_options(FUNCTION_OPTIONS)
 @click.option("--check", default="values", show_default=True, help="how it is judged, as `explain` names it for a requirement")
 def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode:
-    """Judge one problem, given as its text, on one implementation, and show the worst row of the output."""
+    """Judge one problem, given as its text or as the id of a golden case, on one implementation, and show the worst row of the
+    output."""
     from conformance.repro import reproduce
 
     reproduction = reproduce(text, _implementation(implementation, values), check)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tabulate import tabulate
 
 from conformance.adapter import Implementation
-from conformance.cases.golden import load_cases
+from conformance.cases.golden import GoldenCase, case_of, load_cases
 from conformance.declarations import known_features
 from conformance.errors import UsageError
 from conformance.harness import Subject
@@ -63,15 +63,18 @@ def describe(implementation: Implementation) -> str:
 
 
 def explain(identifier: str) -> str:
-    """The requirement or convention called ``identifier``; raises UsageError, with what is alike, where there is none."""
+    """The requirement, convention or golden case called ``identifier``; raises UsageError, with what is alike, where there is
+    none."""
     name = identifier.upper()
+    if name.startswith("GOLD-"):
+        return _golden_case(case_of(name))
     if name in requirements():
         return _requirement(requirements()[name])
     if name in conventions():
         return _convention(conventions()[name])
     alike = difflib.get_close_matches(name, [*requirements(), *conventions()], n=3)
     hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."
-    raise UsageError(f"There is no requirement or convention {identifier!r}: {hint}")
+    raise UsageError(f"There is no requirement, convention or golden case {identifier!r}: {hint}")
 
 
 def _dtype(name: str, profile: str | None) -> str:
@@ -120,6 +123,16 @@ def _requirement(requirement: Requirement) -> str:
     return "\n".join([*heading, *(_entry(*line) for line in lines), *texts])
 
 
+def _golden_case(case: GoldenCase) -> str:
+    lines = [
+        ("requirement", f"{case.requirement}: {requirements()[case.requirement].sentence}"),
+        ("source", case.source),
+        ("made from", case.made_from),
+        ("file", f"golden/{case.file.name}, with {', '.join((*case.inputs, *case.expected))}"),
+    ]
+    return "\n".join([*_heading(case.id, case.note), *(_entry(*line) for line in lines), f"  {case.problem.text}"])
+
+
 def _convention(convention: Convention) -> str:
     width = max(map(len, convention.answers))
     answers = [
@@ -135,4 +148,4 @@ def _heading(identifier: str, sentence: str) -> list[str]:
 
 
 def _entry(name: str, value: str) -> str:
-    return textwrap.fill(f"{name:<11}{value}", WIDTH, subsequent_indent=" " * 11, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(f"{name:<12}{value}", WIDTH, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False)

@@ -46,11 +46,15 @@ class PreparedCall:
 class Subject:
     """An implementation under test, with the answers to the conventions that decide how it must be asked.
 
-    ``conventions`` holds what is declared; what is not is observed when first needed.
+    ``conventions`` holds what is declared; what is not is observed when first needed. ``announce`` is told each problem before
+    it is put, with the convention that it is to answer or nothing.
     """
 
-    def __init__(self, implementation: Implementation) -> None:
+    def __init__(
+        self, implementation: Implementation, announce: Callable[[Problem, str], None] = lambda problem, convention: None
+    ) -> None:
         self.implementation = implementation
+        self.announce = announce
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
         self.raised: dict[str, str] = {}  # by convention, what it raised when asked
 
@@ -77,7 +81,7 @@ class Subject:
             return "unsupported"
         inverted = identifier != "CON-POLARITY" and "mask" in self.implementation.features and self._inverts_masks()
         try:
-            return question.observe(partial(self._ask, inverted=inverted, native=question.native), operation)
+            return question.observe(partial(self._ask, identifier, inverted=inverted, native=question.native), operation)
         except Unsupported:
             return "unsupported"
         except RAISED_BY_IMPLEMENTATIONS as error:  # an implementation may raise anything
@@ -110,11 +114,12 @@ class Subject:
         masked = not isinstance(inputs, SinusoidalInputs) and (inputs.mask is not None or "mask" in route.ways.values())
         return self._bind(inputs, route, inverted=masked and self._inverts_masks())
 
-    def _ask(self, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
+    def _ask(self, identifier: str, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
         """The output for a problem of a convention, the alignment and arrangement left open."""
         route = default_route(problem, self.implementation, self.conventions)
         if native and route.ways:
             raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
+        self.announce(problem, identifier)
         prepared = self._bind(materialise(problem), route, inverted)
         return prepared.read(prepared.run())
 

@@ -100,12 +100,15 @@ class Judge:
 
     def prepare(self, subject: Subject, problem: Problem, route: Route) -> PreparedCall:
         """The converted and bound call. Raises Failed where conversion or binding raises."""
+        subject.announce(problem, "")
         try:
-            return subject.prepare(self.inputs(problem), route)
+            prepared = subject.prepare(self.inputs(problem), route)
         except Unsupported:
             raise
         except RAISED_BY_IMPLEMENTATIONS as error:  # whatever an implementation raises is its own outcome
             raise Failed(verdict_of_exception(error)) from error
+        subject.announce(problem, "")  # again: a convention may have been observed on the way
+        return prepared
 
     def run_prepared(self, prepared: PreparedCall, subject: Subject) -> Run:
         try:

@@ -6,6 +6,7 @@ import numpy as np
 from tabulate import tabulate
 
 from conformance.adapter import Implementation
+from conformance.cases.golden import case_of
 from conformance.checks.procedures import PROCEDURES
 from conformance.errors import Unsupported, UsageError
 from conformance.harness import Subject
@@ -29,10 +30,10 @@ class Reproduction:
 def reproduce(text: str, implementation: Implementation, check: str = "values") -> Reproduction:
     """Judges the problem of ``text`` by the procedure ``check``; of several judgements the worst counts.
 
-    Raises UsageError for text that is no problem, an unknown procedure, an implementation of another operation or one that
+    ``text`` may be the id of a golden case. Raises UsageError for text that is no problem, an unknown procedure, an implementation of another operation or one that
     cannot run here, and a problem that the implementation does not offer.
     """
-    problem = parse(text)
+    problem = case_of(text).problem if text.upper().startswith("GOLD-") else parse(text)
     if check not in PROCEDURES:
         raise UsageError(f"There is no check {check!r}: use one of {', '.join(CHECKS)}.")
     if problem.operation != implementation.operation:

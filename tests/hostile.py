@@ -99,6 +99,13 @@ def dying(query, key, value, *, scale=None):
     return honest(query, key, value)
 
 
+def dying_of_masks(query, key, value, *, mask=None):
+    """Ends the process when it is given a mask."""
+    if mask is not None:
+        os._exit(11)
+    return honest(query, key, value)
+
+
 def hanging(query, key, value, *, scale=None):
     """Never returns when it is given a scale."""
     while scale is not None:

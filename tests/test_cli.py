@@ -50,6 +50,8 @@ def lines_of(result: Result, state: str) -> list[str]:
         (["describe", "no_such_module:attention"], "no_such_module"),
         (["explain", "ATT-MASK-999"], "ATT-MASK-0"),
         (["explain", "nonsense"], "list"),
+        (["explain", "GOLD-0"], "from GOLD-0001"),
+        (["repro", "GOLD-x", "--implementation", "numpy-direct"], "from GOLD-0001"),
         (["repro", TEXT.replace("batch=1", "batch=one"), "--implementation", "numpy-direct"], "batch='one'"),
         (["repro", "", "--implementation", "numpy-direct"], "begins with"),
         (["repro", TEXT, "--implementation", "numpy-sinusoidal"], "sinusoidal_encoding"),
@@ -323,6 +325,15 @@ def test_a_mistake_in_a_run_is_one_sentence_and_costs_no_earlier_records(words: 
     assert kept.read_text() == "of an earlier run"
 
 
+def test_a_golden_case_is_explained_and_judged_by_its_id() -> None:
+    explained = invoke("explain", "gold-2").stdout
+    assert "she likes coffee" in explained
+    text = explained.splitlines()[-1].strip()
+    by_id, by_text = (invoke("repro", words, "--implementation", "numpy-multi-head") for words in ("GOLD-0002", text))
+    assert by_id.exit_code == by_text.exit_code == ExitCode.AS_EXPECTED
+    assert by_id.stdout == by_text.stdout
+
+
 def test_a_run_that_selects_nothing_is_inconclusive_and_says_so(tmp_path: Path) -> None:
     done = run_command("run", "--implementation", "numpy-direct", "-n", "0", "-k", "nothing-is-called-so", folder=tmp_path)
     assert done.returncode == ExitCode.INCONCLUSIVE
@@ -331,10 +342,10 @@ def test_a_run_that_selects_nothing_is_inconclusive_and_says_so(tmp_path: Path) 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "conformance", "run", "--implementation", "numpy-direct", "--no-timing", "-n", "0"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts
-    ) as process:
+    # a process started in the background by a shell is given SIGINT as ignored, and passes that on
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from conformance.cli import main; main()"
+    command = [sys.executable, "-c", heeding, "run", "--implementation", "numpy-direct", "--no-timing", "-n", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         records = tmp_path / "reports" / "records.jsonl"
         _wait(lambda: records.exists() and records.read_bytes().count(b'"kind":"item"') >= 2)
         process.send_signal(signal.SIGINT)
@@ -344,11 +355,6 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
     run = read_records(records)
     assert run.exit_code == ExitCode.INCONCLUSIVE
     assert len(run.items) >= 2
-
-
-def _heed_interrupts() -> None:
-    """A process started in the background by a shell is given SIGINT as ignored, and passes that on."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _wait(condition, seconds: float = 60.0) -> None:

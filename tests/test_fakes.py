@@ -11,6 +11,7 @@ from conformance.checks.items import Effort, ItemResult, ItemRun
 from conformance.expectations import no_expectations
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.problem import parse
 from conformance.records import Run, read_records
 from conformance.specification import requirements
 from conformance.verdict import Outcome
@@ -84,18 +85,27 @@ def _sizes(text: str) -> list[int]:
     return [int(number) for name in ("batch", "heads", "length", "width") for number in words[name].split("/")]
 
 
-def _run(tmp_path: Path, function: str, *options: str) -> Run:
+def _run(tmp_path: Path, function: str, *options: str, keyword: str = "ATT-SCALE-005 or ATT-SCALE-001") -> Run:
     records = tmp_path / "records.jsonl"
     run_command(
         "run", "--implementation", f"{hostile.FILE}:{function}", "--tier", "quick", "--no-timing", "--records", str(records),
-        "--reports", str(tmp_path), "-k", "ATT-SCALE-005 or ATT-SCALE-001", *options,
+        "--reports", str(tmp_path), "-k", keyword, *options,
     )  # fmt: skip
     return read_records(records)
 
 
 def test_one_that_dies_costs_its_own_item(tmp_path: Path) -> None:
-    outcomes = {item.requirement: item.outcome for item in _run(tmp_path, "dying", "-n", "1").items}
-    assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.CRASH}
+    items = {item.requirement: item for item in _run(tmp_path, "dying", "-n", "1").items}
+    assert {name: item.outcome for name, item in items.items()} == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.CRASH}
+    told, _, text = items["ATT-SCALE-005"].reason.partition(" The problem was: ")
+    assert told == "The implementation ended the process."
+    assert parse(text).scale is not None
+
+
+def test_one_that_dies_when_a_convention_is_observed_says_which_one(tmp_path: Path) -> None:
+    reasons = {item.reason for item in _run(tmp_path, "dying_of_masks", "-n", "1", keyword="ATT-MASK-001").items}
+    assert len(reasons) == 1
+    assert "when it was asked about CON-POLARITY. The problem was: attention" in reasons.pop()
 
 
 def test_one_that_hangs_costs_its_own_item(tmp_path: Path) -> None:

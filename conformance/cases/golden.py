@@ -45,6 +45,15 @@ def load_cases(folder: Path | None = None) -> tuple[GoldenCase, ...]:
     return tuple(_load(folder or golden_folder()).values())
 
 
+def case_of(identifier: str) -> GoldenCase:
+    """The golden case called ``identifier``, such as GOLD-0007 or gold-7; raises UsageError where there is none."""
+    number = identifier.upper().removeprefix("GOLD-")
+    case = _load(golden_folder()).get(int(number)) if number.isdecimal() else None
+    if case is not None:
+        return case
+    raise UsageError(f"There is no golden case {identifier}: they go from {load_cases()[0].id} to {load_cases()[-1].id}.")
+
+
 def golden_inputs(problem: Problem) -> Inputs:
     """The stored inputs of a golden problem, as fresh arrays; raises UsageError for a problem that is not stored."""
     return case_inputs(find_case(problem))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from conformance.accuracy import Accuracy
+from conformance.adapter import Implementation
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus, shrink
 from conformance.checks.procedures import PROCEDURES
@@ -159,8 +160,11 @@ class ItemRun:
             budget=verdict.budget,
             status=status.word,
             reason=status.reason,
-            repro=repro_command(problem, self.subject, self.requirement) if verdict.outcome.is_failure else "",
+            repro=self._again(problem) if verdict.outcome.is_failure else "",
         )
+
+    def _again(self, problem: Problem) -> str:
+        return repro_command(problem.text, self.subject.implementation, self.requirement.check)
 
     def _shrink(self, free: bool) -> None:
         """Adds the smallest random problem that fails as the first one did, in front of the others."""
@@ -227,9 +231,8 @@ class ItemRun:
         return [f"Only {examples} of {self.effort.examples} random examples were run: too few to count as a pass."]
 
 
-def repro_command(problem: Problem, subject: Subject, requirement: Requirement) -> str:
-    """The command that shows the same result again."""
-    implementation = subject.implementation
-    check = "" if requirement.check == "values" else f" --check {requirement.check}"
+def repro_command(text: str, implementation: Implementation, check: str = "values") -> str:
+    """The command that puts the problem of ``text`` again."""
+    checked = "" if check == "values" else f" --check {check}"
     options = "".join(f" {option}" for option in implementation.options)
-    return f"attention-conformance repro '{problem.text}' --implementation {shlex.quote(implementation.name)}{options}{check}"
+    return f"attention-conformance repro '{text}' --implementation {shlex.quote(implementation.name)}{options}{checked}"

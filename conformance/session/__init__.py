@@ -1,5 +1,7 @@
 """A run inside pytest: options, items, records. ``activate`` is what the plugin's entry point calls."""
 
+from pathlib import Path
+
 import pytest
 
 from conformance.errors import UsageError
@@ -10,14 +12,17 @@ def activate(config: pytest.Config) -> None:
     from conformance.session.interruption import Interruption
     from conformance.session.items import Items
     from conformance.session.options import settings_from
-    from conformance.session.recorder import Recorder
+    from conformance.session.recorder import TRAIL, Recorder
+    from conformance.session.trail import Trail
 
     try:
         settings = settings_from(config)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
-    config.pluginmanager.register(Items(settings, in_worker=hasattr(config, "workerinput")), "conformance-items")
-    if not hasattr(config, "workerinput"):
+    given = getattr(config, "workerinput", None)  # in a worker of pytest-xdist
+    trail = Trail(Path(given[TRAIL])) if given else None
+    config.pluginmanager.register(Items(settings, trail), "conformance-items")
+    if given is None:
         interruption = Interruption()
         config.pluginmanager.register(interruption, "conformance-interruption")
         config.pluginmanager.register(Recorder(settings, config, interruption), "conformance-recorder")

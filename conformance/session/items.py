@@ -17,6 +17,7 @@ from conformance.records import Item, encode
 from conformance.session.kept import kept
 from conformance.session.messages import failure_message
 from conformance.session.options import Settings
+from conformance.session.trail import Trail
 from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 
@@ -26,9 +27,9 @@ PROPERTY = "conformance-records"
 class Items:
     """pytest hooks that make items of requirement × implementation, and the fixture with which a check runs one."""
 
-    def __init__(self, settings: Settings, in_worker: bool) -> None:
+    def __init__(self, settings: Settings, trail: Trail | None) -> None:
         self.settings = settings
-        self.in_worker = in_worker
+        self.trail = trail  # in a worker
         self.judge = Judge()
         self._subjects: dict[str, Subject] = {}
         self._silence = open(os.devnull, "w")  # noqa: SIM115 – faulthandler needs it for as long as the process lives
@@ -102,20 +103,22 @@ class Items:
 
     def _subject(self, implementation: Implementation) -> Subject:
         if implementation.name not in self._subjects:
-            self._subjects[implementation.name] = Subject(implementation)
+            self._subjects[implementation.name] = subject = Subject(implementation)
+            if self.trail:
+                subject.announce = self.trail.note
         return self._subjects[implementation.name]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """What an implementation does to the process is undone after each item, where it can be. In a worker, an item over its
         time limit ends the process from a thread of its own, even out of compiled code."""
-        if self.in_worker:
+        if self.trail:
             faulthandler.dump_traceback_later(self.settings.time_limit, exit=True, file=self._silence)
         try:
             with kept():
                 return (yield)
         except KeyboardInterrupt:  # a worker is not interrupted but ended, so this one is the implementation's
-            if not self.in_worker:
+            if not self.trail:
                 raise
             pytest.fail("The implementation raised KeyboardInterrupt.", pytrace=False)
         finally:

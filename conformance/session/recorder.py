@@ -6,11 +6,13 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from conformance import __version__
+from conformance.checks.items import repro_command
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import (
@@ -32,9 +34,11 @@ from conformance.session.interruption import Interruption
 from conformance.session.items import PROPERTY
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
+from conformance.session.trail import last_asked
 from conformance.specification import SPEC_VERSION, requirements
 from conformance.verdict import Outcome
 
+TRAIL = "conformance_trail"  # what a worker is given the path of its trail as
 _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation>.+?)\](@.*)?$")
 
 
@@ -56,6 +60,7 @@ class Recorder:
         self._failed_otherwise = 0
         self._failures = Failures()
         self._diagnoses: list[Diagnosis] = []
+        self._trails = TemporaryDirectory(prefix="attention-conformance-")
 
     # Beginning
 
@@ -69,6 +74,11 @@ class Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["conformance_seed"] = str(self.settings.effort.seed)
+        node.workerinput[TRAIL] = str(self._trail(node))
+
+    def _trail(self, node: Any) -> Path:
+        """Where a worker notes what it asks."""
+        return Path(self._trails.name) / node.gateway.id
 
     def _header(self) -> Header:
         operations = {implementation.operation for implementation in self.settings.implementations}
@@ -132,16 +142,19 @@ class Recorder:
         elapsed = time.monotonic() - self._started.get(crashitem, time.monotonic())
         timed_out = elapsed >= self.settings.time_limit - 0.5
         outcome = Outcome.TIMEOUT if timed_out else Outcome.CRASH
-        what = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
+        ending = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
+        text, asked = last_asked(self._trail(report.node))
+        what = f"The implementation {ending}{f', when it was asked about {asked}' if asked else ''}."
         self.progress.advance(True)
         self._deadly.add(match["implementation"])
+        again = self._again(match["implementation"], text)
         if match["id"].startswith("CON"):
             unknown = {"declared": None, "observed": None, "agrees": None}
-            self._record(Convention(id=match["id"], implementation=match["implementation"], message=f"It {what}.", **unknown))
-            report.longrepr = f"{match['id']} on {match['implementation']}: {outcome}\n  The implementation {what}."
+            self._record(Convention(id=match["id"], implementation=match["implementation"], message=what, **unknown))
+            report.longrepr = "\n  ".join((f"{match['id']} on {match['implementation']}: {outcome}", what, *again))
             return
         status = self.settings.expectations.for_(match["implementation"]).judge_item(match["id"], outcome)
-        reason = status.reason or f"It {what}."
+        reason = status.reason or (f"{what} The problem was: {text}" if text else what)
         item = Item(
             requirement=match["id"], implementation=match["implementation"], outcome=outcome, seconds=elapsed, reason=reason,
             status=status.word,
@@ -151,7 +164,12 @@ class Recorder:
             report.outcome, report.wasxfail = "skipped", reason
         else:
             lines = (f"{item.requirement} on {item.implementation}: {outcome}", requirements()[match["id"]].sentence)
-            report.longrepr = "\n  ".join((*lines, f"The implementation {what}."))
+            report.longrepr = "\n  ".join((*lines, what, *again))
+
+    def _again(self, name: str, text: str) -> tuple[str, ...]:
+        """The problem, and the command that puts it again; nothing where none was put."""
+        implementation = next(one for one in self.settings.implementations if one.name == name)
+        return (f"problem: {text}", f"again: {repro_command(text, implementation)}") if text else ()
 
     def _record(self, record: Any) -> None:
         if self.writer:
