@@ -30,8 +30,8 @@ class Reproduction:
 def reproduce(text: str, implementation: Implementation, check: str = "values") -> Reproduction:
     """Judges the problem of ``text`` by the procedure ``check``; of several judgements the worst counts.
 
-    ``text`` may be the id of a golden case. Raises UsageError for text that is no problem, an unknown procedure, an implementation of another operation or one that
-    cannot run here, and a problem that the implementation does not offer.
+    ``text`` may be the id of a golden case. Raises UsageError for text that is no problem, an unknown procedure, an
+    implementation of another operation or one that cannot run here, and a problem that the implementation does not offer.
     """
     problem = case_of(text).problem if text.upper().startswith("GOLD-") else parse(text)
     if check not in PROCEDURES:
