@@ -16,8 +16,6 @@ from conformance.starter import FRAMEWORKS, command, write_starter
 if TYPE_CHECKING:
     from conformance.adapter import Implementation
 
-INTERRUPTED = 130  # what shells give a process that Ctrl-C ends
-
 
 class Commands(click.Group):
     """Ends with the exit code that a command returns; a mistake becomes one sentence and exit code 2."""
@@ -34,7 +32,9 @@ class Commands(click.Group):
             code = _complain(error.format_message())
         except (click.Abort, KeyboardInterrupt):
             click.echo("Interrupted.", err=True)
-            code = INTERRUPTED
+            code = ExitCode.INCONCLUSIVE
+        except OSError as error:  # a reader of our output that ends early, a full disk
+            code = _complain(f"The output cannot be written: {error.strerror}.")
         sys.exit(int(code or 0))
 
 

@@ -1,5 +1,8 @@
 """The exceptions of the suite: what a user's mistake becomes, a sentence without a traceback, and what is not offered."""
 
+import os
+import signal
+
 
 class UsageError(Exception):
     """Something the user can mend: what is wrong, where, and what to do, in one sentence.
@@ -16,5 +19,33 @@ class Unsupported(Exception):
     """The implementation does not offer what was asked; the text says which feature, dtype or layout. No mistake of anybody's."""
 
 
-# What an implementation may raise without ending more than its own case.
-RAISED_BY_IMPLEMENTATIONS: tuple[type[BaseException], ...] = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
+LONGEST = 400  # characters of an exception's text that are shown
+_PROCESS = os.getpid()
+
+
+def demand_own(error: BaseException) -> None:
+    """Raises ``error`` again unless it is the implementation's own, which may be anything, ``SystemExit`` included.
+
+    A KeyboardInterrupt is the user's wherever Ctrl-C raises one.
+    """
+    end_if_forked()
+    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        raise error
+
+
+def end_if_forked() -> None:
+    """Ends a child process that the implementation has forked, which would go on as a second run."""
+    if os.getpid() != _PROCESS:
+        os._exit(1)
+
+
+def told(error: BaseException) -> str:
+    """Type and text of an exception in one line of printable characters, however long, strange or impossible the text is."""
+    try:
+        text = str(error)[: 10 * LONGEST]
+    except BaseException as another:
+        demand_own(another)
+        text = f"(its text cannot be had: {type(another).__name__})"
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    shortened = line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Implementation
-from conformance.errors import RAISED_BY_IMPLEMENTATIONS, Unsupported
+from conformance.errors import Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.problem import ARRANGEMENTS, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
@@ -84,8 +84,9 @@ class Subject:
             return question.observe(partial(self._ask, identifier, inverted=inverted, native=question.native), operation)
         except Unsupported:
             return "unsupported"
-        except RAISED_BY_IMPLEMENTATIONS as error:  # an implementation may raise anything
-            self.raised[identifier] = f"It raises {type(error).__name__}: {' '.join(str(error).split())}"
+        except BaseException as error:
+            demand_own(error)
+            self.raised[identifier] = f"It raises {told(error)}"
             return "raises"
 
     def route(self, problem: Problem) -> Route:

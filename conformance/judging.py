@@ -1,6 +1,8 @@
 """Judges problems on implementations: problem → oracle and adapter → verdict, with the oracle's answers kept for a while."""
 
 import contextlib
+import inspect
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -12,7 +14,7 @@ from cachetools import LRUCache
 
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
-from conformance.errors import RAISED_BY_IMPLEMENTATIONS, Unsupported
+from conformance.errors import ProblemError, Unsupported, demand_own, end_if_forked, told
 from conformance.harness import PreparedCall, Subject
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
@@ -81,7 +83,11 @@ class Judge:
         )
 
     def inputs(self, problem: Problem) -> Inputs:
-        return _keep(self._inputs, problem.text, lambda: materialise(problem))
+        """Raises ProblemError for values that do not exist, or do not fit into memory."""
+        try:
+            return _keep(self._inputs, problem.text, lambda: materialise(problem))
+        except (MemoryError, OverflowError, ValueError) as error:
+            raise ProblemError(f"The arrays of {problem.text} cannot be made here: {told(error)}.") from None
 
     def expected(self, problem: Problem, profile: str) -> Expected:
         """What the oracle says; for a golden case the expected output is the stored one, made with 50 digits."""
@@ -99,30 +105,35 @@ class Judge:
         return self.run_prepared(self.prepare(subject, problem, route), subject)
 
     def prepare(self, subject: Subject, problem: Problem, route: Route) -> PreparedCall:
-        """The converted and bound call. Raises Failed where conversion or binding raises."""
+        """The converted and bound call. Raises Failed where conversion or binding raises, ProblemError where there is no such
+        problem."""
+        inputs = self.inputs(problem)
         subject.announce(problem, "")
         try:
-            prepared = subject.prepare(self.inputs(problem), route)
+            prepared = subject.prepare(inputs, route)
         except Unsupported:
             raise
-        except RAISED_BY_IMPLEMENTATIONS as error:  # whatever an implementation raises is its own outcome
-            raise Failed(verdict_of_exception(error)) from error
+        except BaseException as error:
+            raise Failed(verdict_of_exception(error)) from None
         subject.announce(problem, "")  # again: a convention may have been observed on the way
         return prepared
 
     def run_prepared(self, prepared: PreparedCall, subject: Subject) -> Run:
+        depth = sys.getrecursionlimit()
         try:
             start = time.perf_counter()
             raw = prepared.run()
             seconds = time.perf_counter() - start
-        except RAISED_BY_IMPLEMENTATIONS as error:
-            raise Failed(verdict_of_exception(error)) from error
+            end_if_forked()
+        except BaseException as error:
+            raise Failed(verdict_of_exception(error)) from None
+        finally:
+            sys.setrecursionlimit(depth)
         try:
             return Run(prepared, raw, prepared.read(raw), seconds)
-        except RAISED_BY_IMPLEMENTATIONS as error:
-            framework = subject.implementation.framework.name
-            message = f"The output is a {type(raw).__name__}, no array of {framework}: {error}"
-            raise Failed(Verdict(Outcome.WRONG_DTYPE, message)) from error
+        except BaseException as error:
+            demand_own(error)
+            raise Failed(Verdict(Outcome.WRONG_DTYPE, _no_array(raw, subject, error))) from None
 
     def values(self, subject: Subject, problem: Problem, route: Route | None = None) -> Judgement:
         """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking."""
@@ -151,13 +162,20 @@ class Judge:
 
 
 def verdict_of_exception(error: BaseException) -> Verdict:
-    """ERROR, or OUT_OF_MEMORY, with the exception's type, text and the line that raised it."""
-    text = " ".join(str(error).split())
+    """ERROR, or OUT_OF_MEMORY, with the exception's type, text and the line that raised it. Raises what is the user's."""
+    demand_own(error)
+    text = told(error)
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({shown(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     exhausted = isinstance(error, MemoryError) or "out of memory" in text.lower() or "RESOURCE_EXHAUSTED" in text
-    shortened = text if len(text) <= 400 else text[:397] + "…"
-    return Verdict(Outcome.OUT_OF_MEMORY if exhausted else Outcome.ERROR, f"{type(error).__name__}: {shortened}{place}")
+    return Verdict(Outcome.OUT_OF_MEMORY if exhausted else Outcome.ERROR, f"{text}{place}")
+
+
+def _no_array(raw: Any, subject: Subject, error: BaseException) -> str:
+    if inspect.iscoroutine(raw):
+        raw.close()
+        return "The output is a coroutine: an async function is not awaited, so give a plain one that awaits it."
+    return f"The output is a {type(raw).__name__}, no array of {subject.implementation.framework.name}: {told(error)}"
 
 
 def agree(first: np.ndarray, second: np.ndarray, expected: Expected) -> bool:

@@ -27,12 +27,13 @@ def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", 
 
     ``workers`` is a number of processes, "auto" for one per core, or "0" for none. Raises UsageError for what makes no sense.
     """
-    if not (workers.isdigit() or workers in ("auto", "logical")):
+    if not ((workers.isascii() and workers.isdigit()) or workers in ("auto", "logical")):
         raise UsageError(f"-n {workers} is neither a number of processes nor auto.")
     for name in FOREIGN_SETTINGS:
         os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
     os.environ[SWITCH] = "1"  # for the worker processes too
+    os.environ["PYTHONSAFEPATH"] = "1"  # or a user's random.py would stand in the way of the workers' own imports
     session = _Session()
     code = pytest.main(
         [*_plugins(workers, more), "--pyargs", CHECKS, *_surroundings(), *_appearance(), *_selected(keyword), *options, *more],

@@ -23,7 +23,7 @@ from conformance.adapter import (
     Implementation,
     signature_of,
 )
-from conformance.errors import UsageError
+from conformance.errors import UsageError, demand_own, told
 
 FORM = "write module:function or path/to/file.py:function"
 
@@ -33,12 +33,19 @@ def load(spec: str) -> Callable[..., Any] | Implementation:
     place, _, attribute = spec.rpartition(":")
     if not place or not attribute:
         raise UsageError(f"{spec!r} names no function: {FORM}.")
-    module = _load_file(Path(place)) if place.endswith(".py") or os.sep in place else _load_module(place)
+    is_path = place.endswith(".py") or os.sep in place
+    if not is_path and not all(part.isidentifier() for part in place.split(".")):
+        raise UsageError(f"{place!r} in {spec!r} is the name of no module: {FORM}.")
+    module = _load_file(Path(place)) if is_path else _load_module(place)
     found: Any = module
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{place} has no {attribute!r}{_offer(attribute, _functions_of(module))}")
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise UsageError(f"{place} has no {attribute!r}{_offer(attribute, _functions_of(module))}") from None
+        except BaseException as error:
+            demand_own(error)
+            raise UsageError(f"Reading {attribute!r} of {place} failed: {told(error)}.") from None
     if isinstance(found, Implementation):
         return found
     if inspect.isclass(found):
@@ -90,14 +97,19 @@ def _load_module(name: str) -> ModuleType:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise UsageError(f"There is no module {error.name!r} in the current folder or on Python's path: {FORM}.") from None
         raise UsageError(_failed(name, error)) from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        demand_own(error)
         raise UsageError(_failed(name, error)) from None
 
 
 def _load_file(path: Path) -> ModuleType:
     """The file as a module with a name of its own, so that it stands in the way of no other; loaded once in a process."""
-    path = path.resolve()
-    if path.suffix != ".py" or not path.is_file():
+    try:
+        path = path.resolve()
+        is_file = path.suffix == ".py" and path.is_file()
+    except (OSError, RuntimeError):  # too long, or links in a circle
+        is_file = False
+    if not is_file:
         raise UsageError(f"There is no Python file {path}: {FORM}.")
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
@@ -109,8 +121,9 @@ def _load_file(path: Path) -> ModuleType:
     try:
         with _importable(path.parent):
             specification.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
+    except BaseException as error:
+        demand_own(error)
+        sys.modules.pop(name, None)
         raise UsageError(_failed(path.name, error)) from None
     return module
 
@@ -123,7 +136,8 @@ def _importable(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
 
@@ -137,8 +151,8 @@ def _failed(what: str, error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
         place = f"{own[-1].filename}:{own[-1].lineno}"
-    text = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
-    return f"Importing {what} failed: {type(error).__name__}: {text} ({place})."
+    text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else told(error)
+    return f"Importing {what} failed: {text} ({place})."
 
 
 def _functions_of(module: ModuleType) -> list[str]:

@@ -1,10 +1,13 @@
 """Implementations that do harm: each is wrong in one way, which its docstring names, and is caught with its own outcome."""
 
 import os
+import signal
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.fakes import honest
 
@@ -116,3 +119,54 @@ def hanging(query, key, value, *, scale=None):
 def exiting(query, key, value):
     """Asks the interpreter to end."""
     raise SystemExit(0)
+
+
+class _Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class _Base(BaseException):
+    """Caught by nobody who catches Exception."""
+
+
+def unspeakable(query, key, value):
+    """Raises an exception whose text cannot be had."""
+    raise _Unspeakable
+
+
+def interrupting(query, key, value):
+    """Raises what Ctrl-C raises."""
+    raise KeyboardInterrupt
+
+
+def babbling(query, key, value):
+    """Raises no Exception, with a text that is long and cannot be encoded."""
+    raise _Base("\0\x1b[31m\ud800 " * 100_000)
+
+
+def skipping(query, key, value):
+    """Skips itself, as if it were a test."""
+    pytest.skip("not today")
+
+
+def narrowing(query, key, value):
+    """Right, but leaves little room for recursion and no standard output."""
+    sys.setrecursionlimit(60)
+    sys.stdout.close()
+    return honest(query, key, value)
+
+
+def stopping(query, key, value, *, scale=None):
+    """Stops its own process when it is given a scale, timers and all."""
+    if scale is not None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return honest(query, key, value)
+
+
+def forking(query, key, value):
+    """Right, in two processes from each call on."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    return honest(query, key, value)

@@ -113,3 +113,24 @@ def test_one_that_hangs_costs_its_own_item(tmp_path: Path) -> None:
     outcomes = {item.requirement: item.outcome for item in run.items}
     assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.TIMEOUT}
     assert run.exit_code == 1
+
+
+def test_one_that_stops_its_process_costs_its_own_item(tmp_path: Path) -> None:
+    run = _run(tmp_path, "stopping", "-n", "1", "--time-limit", "3")
+    outcomes = {item.requirement: item.outcome for item in run.items}
+    assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.TIMEOUT}
+
+
+@pytest.mark.parametrize("function", ["unspeakable", "interrupting", "babbling", "skipping"])
+def test_whatever_is_raised_is_an_error_of_its_own_item(function: str, tmp_path: Path) -> None:
+    run = _run(tmp_path, function, "-n", "1", "--no-diagnosis")
+    assert [item.outcome for item in run.items if item.outcome is not Outcome.UNSUPPORTED] == [Outcome.ERROR]
+    assert run.exit_code == 1
+
+
+@pytest.mark.parametrize("function", ["narrowing", "forking"])
+def test_what_is_done_to_the_process_is_undone_for_those_that_follow(function: str, tmp_path: Path) -> None:
+    run = _run(tmp_path, function, "-n", "1", "--implementation", "numpy-direct")
+    outcomes = {item.outcome for item in run.items if item.implementation == "numpy-direct"}
+    assert outcomes == {Outcome.PASS}
+    assert run.exit_code == 0

@@ -125,6 +125,8 @@ def _plain(error: msgspec.ValidationError) -> str:
 
 
 def text_of(path: Path, kind: str) -> str:
+    if path.exists() and not path.is_file():
+        raise UsageError(f"The {kind} file {path} is no regular file.")
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import Any
 from conformance.errors import ProblemError
 
 _PATTERN = re.compile(
-    r"(?P<name>[a-z][a-z0-9-]*)\.(?P<version>\d+)(?::(?P<form>[a-z0-9]+))?(?:\*(?P<argument>[-+.0-9a-z]+))?(?:#(?P<seed>\d+))?"
+    r"(?P<name>[a-z][a-z0-9-]*)\.(?P<version>[0-9]{1,9})(?::(?P<form>[a-z0-9]+))?(?:\*(?P<argument>[-+.0-9a-z]+))?(?:#(?P<seed>[0-9]{1,20}))?"
 )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from conformance.errors import ProblemError
 from conformance.problem.recipe import Recipe
 
+LONGEST_NUMBER = 18  # digits, so that it fits into 64 bits
+
 
 def split_fields(text: str, known: Iterable[str]) -> dict[str, str]:
     """The fields of a problem's text by name, the leading operation left out."""
@@ -43,6 +45,8 @@ def integers(fields: Mapping[str, str], name: str, separator: str, count: int | 
         parts *= count
     if count is not None and len(parts) != count:
         raise ProblemError(f"{name}={fields[name]!r} has {len(parts)} numbers where {count} are due.")
+    if max(map(len, parts)) > LONGEST_NUMBER:
+        raise ProblemError(f"{name}={fields[name][:40]}… is a number of more than {LONGEST_NUMBER} digits.")
     return tuple(map(int, parts))
 
 

@@ -20,7 +20,7 @@ def decode(line: bytes | str) -> Line:
     """The record that a line holds. Raises UsageError, without saying where the line is, for a line that is none."""
     try:
         return _DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         newer = _newer_schema(line)
         if newer is not None:
             raise UsageError(
@@ -33,7 +33,7 @@ def _newer_schema(line: bytes | str) -> Any:
     """The schema version that a header claims, where it is not ours."""
     try:
         content = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if not isinstance(content, dict) or content.get("kind") != "header":
         return None

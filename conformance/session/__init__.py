@@ -1,5 +1,6 @@
 """A run inside pytest: options, items, records. ``activate`` is what the plugin's entry point calls."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ def activate(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     given = getattr(config, "workerinput", None)  # in a worker of pytest-xdist
     trail = Trail(Path(given[TRAIL])) if given else None
+    if given:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the controller decides
     config.pluginmanager.register(Items(settings, trail), "conformance-items")
     if given is None:
         interruption = Interruption()

@@ -1,7 +1,5 @@
 """The worker's side of a run: which items there are, and running one."""
 
-import faulthandler
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,7 +30,6 @@ class Items:
         self.trail = trail  # in a worker
         self.judge = Judge()
         self._subjects: dict[str, Subject] = {}
-        self._silence = open(os.devnull, "w")  # noqa: SIM115 – faulthandler needs it for as long as the process lives
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "requirement_id" in metafunc.fixturenames:
@@ -108,21 +105,18 @@ class Items:
                 subject.announce = self.trail.note
         return self._subjects[implementation.name]
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, trylast=True)  # innermost, or pytest's capture would replace the streams again
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """What an implementation does to the process is undone after each item, where it can be. In a worker, an item over its
-        time limit ends the process from a thread of its own, even out of compiled code."""
-        if self.trail:
-            faulthandler.dump_traceback_later(self.settings.time_limit, exit=True, file=self._silence)
+        """What an implementation does to the process is undone after each item, where it can be."""
+        if self.trail is None:
+            with kept():
+                return (yield)
+        self.trail.begin()
         try:
             with kept():
                 return (yield)
-        except KeyboardInterrupt:  # a worker is not interrupted but ended, so this one is the implementation's
-            if not self.trail:
-                raise
-            pytest.fail("The implementation raised KeyboardInterrupt.", pytrace=False)
         finally:
-            faulthandler.cancel_dump_traceback_later()
+            self.trail.end()
 
 
 def _conclude(item: Item, cases: list[Any]) -> None:

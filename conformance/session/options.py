@@ -19,6 +19,8 @@ from conformance.records import Tier
 from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
 from conformance.specification import conventions, requirements
 
+LONGEST_TIME = 86400.0 * 7  # seconds that an item may be given
+
 
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("attention-conformance", "conformance of attention implementations")
@@ -61,6 +63,8 @@ def settings_from(config: pytest.Config) -> Settings:
     known = requirements()
     reports = Path(option.reports) if option.reports else None
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
+    if records and records.exists() and not records.is_file():
+        raise UsageError(f"--records {records} is no regular file, so that the records could not be read again.")
     return Settings(
         implementations=implementations,
         effort=Effort(examples, free=option.tier != "quick", seed=_seed(config)),
@@ -101,8 +105,8 @@ def _demand_time_limit(config: pytest.Config) -> None:
     limit = config.option.time_limit
     if limit is None:
         return
-    if not 0 < limit < float("inf"):
-        raise UsageError(f"--time-limit {limit} is no number of seconds above 0.")
+    if not 0 < limit <= LONGEST_TIME:
+        raise UsageError(f"--time-limit {limit:g} is no number of seconds above 0 and up to {LONGEST_TIME:g}.")
     in_workers = hasattr(config, "workerinput") or bool(getattr(config.option, "numprocesses", None))
     if not in_workers:
         raise UsageError("--time-limit needs worker processes, which can be ended: say -n 1 or more.")

@@ -6,7 +6,6 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -34,11 +33,12 @@ from conformance.session.interruption import Interruption
 from conformance.session.items import PROPERTY
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
-from conformance.session.trail import last_asked
+from conformance.session.watchdog import Watchdog
 from conformance.specification import SPEC_VERSION, requirements
 from conformance.verdict import Outcome
 
 TRAIL = "conformance_trail"  # what a worker is given the path of its trail as
+STILLBORN = 4  # workers that may die before their first item
 _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation>.+?)\](@.*)?$")
 
 
@@ -60,7 +60,8 @@ class Recorder:
         self._failed_otherwise = 0
         self._failures = Failures()
         self._diagnoses: list[Diagnosis] = []
-        self._trails = TemporaryDirectory(prefix="attention-conformance-")
+        self._watchdog = Watchdog(settings.time_limit)
+        self._stillborn = 0  # workers that died before their first item
 
     # Beginning
 
@@ -74,11 +75,15 @@ class Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["conformance_seed"] = str(self.settings.effort.seed)
-        node.workerinput[TRAIL] = str(self._trail(node))
+        node.workerinput[TRAIL] = str(self._watchdog.path(node.gateway.id))
 
-    def _trail(self, node: Any) -> Path:
-        """Where a worker notes what it asks."""
-        return Path(self._trails.name) / node.gateway.id
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """pytest-xdist replaces a dead worker by another one, which is of no use where each dies when it starts."""
+        self._stillborn += bool(error) and not self._watchdog.trace(node.gateway.id).began
+        if self._stillborn >= STILLBORN:
+            distributed: Any = self.config.pluginmanager.get_plugin("dsession")
+            distributed.shouldstop = f"Worker processes die before they run anything: {' '.join(str(error).split())[-400:]}"
 
     def _header(self) -> Header:
         operations = {implementation.operation for implementation in self.settings.implementations}
@@ -126,7 +131,9 @@ class Recorder:
             records = [decode(line) for line in lines]
             for record in records:
                 self._record(record)
-            self._failed_otherwise += report.failed and not any(isinstance(record, Item) for record in records)
+            # whatever else becomes of a requirement, it leaves an item
+            silent = not any(isinstance(record, Item) for record in records)
+            self._failed_otherwise += silent and (report.failed or "[ATT-" in report.nodeid)
             self.progress.advance(report.failed)
         elif report.failed:
             self._failed_otherwise += 1
@@ -140,21 +147,22 @@ class Recorder:
         if match is None:
             return
         elapsed = time.monotonic() - self._started.get(crashitem, time.monotonic())
-        timed_out = elapsed >= self.settings.time_limit - 0.5
+        worker = report.node.gateway.id
+        timed_out = worker in self._watchdog.ended
         outcome = Outcome.TIMEOUT if timed_out else Outcome.CRASH
         ending = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
-        text, asked = last_asked(self._trail(report.node))
-        what = f"The implementation {ending}{f', when it was asked about {asked}' if asked else ''}."
+        last = self._watchdog.trace(worker)
+        what = f"The implementation {ending}{f', when it was asked about {last.convention}' if last.convention else ''}."
         self.progress.advance(True)
         self._deadly.add(match["implementation"])
-        again = self._again(match["implementation"], text)
+        again = self._again(match["implementation"], last.text)
         if match["id"].startswith("CON"):
             unknown = {"declared": None, "observed": None, "agrees": None}
             self._record(Convention(id=match["id"], implementation=match["implementation"], message=what, **unknown))
             report.longrepr = "\n  ".join((f"{match['id']} on {match['implementation']}: {outcome}", what, *again))
             return
         status = self.settings.expectations.for_(match["implementation"]).judge_item(match["id"], outcome)
-        reason = status.reason or (f"{what} The problem was: {text}" if text else what)
+        reason = status.reason or (f"{what} The problem was: {last.text}" if last.text else what)
         item = Item(
             requirement=match["id"], implementation=match["implementation"], outcome=outcome, seconds=elapsed, reason=reason,
             status=status.word,
@@ -191,6 +199,8 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Any:
         """Concludes before the terminal's summary is made, which reads the records."""
         self.progress.stop()
+        self._watchdog.stop()
+        self._session = session
         session.exitstatus = self._conclude(int(exitstatus))
         result = yield
         return result
@@ -235,7 +245,12 @@ class Recorder:
             return
         from conformance.reports import terminal_summary, write_reports
 
-        run = read_records(self.writer.path, partial=True)
+        try:
+            run = read_records(self.writer.path, partial=True)
+        except UsageError as error:
+            terminalreporter.write_line(f"The records were changed while the run went on, and there are no tables: {error}")
+            self._session.exitstatus = ExitCode.INCONCLUSIVE
+            return
         terminalreporter.write_line("")
         terminalreporter.write_line(terminal_summary(run))
         if self.settings.reports:

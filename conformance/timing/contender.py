@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from conformance.errors import RAISED_BY_IMPLEMENTATIONS, Unsupported
+from conformance.errors import Unsupported
 from conformance.harness import PreparedCall, Subject
 from conformance.judging import Failed, Judge, verdict_of_exception
 from conformance.problem import Problem
@@ -82,7 +82,7 @@ class Contender:
                 start = time.perf_counter()
                 raw = prepared.run()
                 seconds = time.perf_counter() - start
-            except RAISED_BY_IMPLEMENTATIONS as error:  # whatever an implementation raises is its own outcome
+            except BaseException as error:
                 self.failure = verdict_of_exception(error)
                 return
             self._last = which, raw
@@ -99,7 +99,7 @@ class Contender:
         self._last = None
         try:
             output = self.calls[which].read(raw)
-        except RAISED_BY_IMPLEMENTATIONS as error:
+        except BaseException as error:
             self.failure = verdict_of_exception(error)
             return
         self._note(judge, self.problems[which], output)
