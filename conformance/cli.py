@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance import __version__
+from conformance.cli_records import COMMANDS
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.run_options import DEFAULT_SEED, FUNCTION_OPTIONS, IMPLEMENTATION, RUN_OPTIONS, RunOption, function_settings
@@ -69,6 +70,10 @@ def main() -> None:
 
     Exit codes: 0 as expected, 1 something is not, 2 the request makes no sense, 3 the run proves nothing.
     """
+
+
+for one in COMMANDS:
+    main.add_command(one)
 
 
 @main.command()

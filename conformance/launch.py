@@ -18,7 +18,8 @@ FOREIGN_SETTINGS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 # What is to be said where pytest ends otherwise than with results.
 ENDINGS: dict[int, str] = {
     pytest.ExitCode.INTERRUPTED: "Interrupted: what was recorded until then is kept, and is no complete run.",
-    pytest.ExitCode.NO_TESTS_COLLECTED: "Nothing was run: no requirement or convention on an implementation fits -k.",
+    pytest.ExitCode.NO_TESTS_COLLECTED: "Nothing was run: no requirement or convention on an implementation fits -k, or fewer do "
+    "than there are shards.",
 }
 
 

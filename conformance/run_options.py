@@ -75,6 +75,12 @@ RUN_OPTIONS = (
     RunOption(flag="--expectations", metavar="PATH", help="known failures: a TOML file, or a folder with one per implementation"),
     RunOption(flag="--records", metavar="FILE", help="write the records of the run, JSON lines, to this file"),
     RunOption(flag="--reports", metavar="FOLDER", help="write records and tables to this folder"),
+    RunOption(
+        flag="--shard",
+        dest="conformance_shard",
+        metavar="K/N",
+        help="run the K-th of N parts, on one machine of N; `attention-conformance merge` joins their records",
+    ),
     RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item; needs pytest-xdist (-n)"),
     RunOption(flag="--no-diagnosis", switch=True, default=False, help="do not look for the fault that explains the failures"),
     RunOption(flag="--timing", switch=True, default=False, help="measure the speed of what passed, after the checks"),

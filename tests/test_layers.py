@@ -9,7 +9,7 @@ import conformance
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors exit_codes threads run_options",
+    "errors exit_codes threads run_options shards",
     "data dtypes resources",
     "problem inputs visibility",
     "cases.golden cases.golden_files",
@@ -32,6 +32,7 @@ LAYERS = (
     "timing",
     "session plugin launch",
     "smoke starter describe repro golden_tool",
+    "cli_records",
     "cli __main__",
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}

@@ -30,11 +30,12 @@ from conformance.records.model import (
 )
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
+from conformance.records.shards import merge_files, merge_shards
 from conformance.records.writer import RecordWriter
 
 __all__ = [
     "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation", "Footer",
     "Growth", "Header", "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "SelfComparison",
-    "Tier", "Timing", "Totals", "current_environment", "decode", "encode", "implementation_entry", "merge", "read_records",
-    "requirement_entry",
+    "Tier", "Timing", "Totals", "current_environment", "decode", "encode", "implementation_entry", "merge", "merge_files",
+    "merge_shards", "read_records", "requirement_entry",
 ]  # fmt: skip

@@ -65,7 +65,7 @@ class RequirementEntry(Data, frozen=True, kw_only=True):
 
 class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     """First line: which suite ran what, where and how. ``schema`` is the version of this file format, ``suite`` and
-    ``specification`` are theirs."""
+    ``specification`` are theirs. ``shard``: which part of the run this is, such as 2/5; empty for a whole run."""
 
     schema: Literal[1] = SCHEMA_VERSION
     suite: str
@@ -73,6 +73,7 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     started: Time
     seed: int
     tier: Tier
+    shard: Annotated[str, Meta(pattern=r"^([1-9][0-9]*/[1-9][0-9]*)?$")] = ""
     command: str
     environment: Environment
     implementations: tuple[ImplementationEntry, ...]

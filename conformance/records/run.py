@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from conformance.accuracy import Accuracy
@@ -93,19 +93,22 @@ class Run:
 
 
 def merge(runs: Iterable[Run]) -> Run:
-    """The runs as one. Raises UsageError unless they are shards of one: same versions and tier, no case in two of them."""
+    """The runs as one, its results in the order of the header whatever the order in which they came.
+
+    Raises UsageError unless they are shards of one: same versions and tier, no case in two of them.
+    """
     runs = tuple(runs)
     if not runs:
         raise UsageError("There are no runs to merge: name at least one record file.")
     if len(runs) == 1:
-        return runs[0]
+        return _ordered(runs[0])
     headers = tuple(header for run in runs for header in run.headers)
     _same_suite(headers)
     _same_implementations(headers)
     _no_overlap(runs)
     cases = {(case.id, case.implementation, case.stratum): case for run in runs for case in run.cases}
     conventions = {(c.id, c.implementation, c.observed): c for run in runs for c in run.conventions}
-    return Run(
+    merged = Run(
         headers,
         _merged_items(item for run in runs for item in run.items),
         tuple(cases.values()),
@@ -115,6 +118,20 @@ def merge(runs: Iterable[Run]) -> Run:
         tuple(comparison for run in runs for comparison in run.self_comparisons),
         tuple(diagnosis for run in runs for diagnosis in run.diagnoses),
         tuple(footer for run in runs for footer in run.footers),
+    )
+    return _ordered(merged)
+
+
+def _ordered(run: Run) -> Run:
+    """Requirement by requirement, within each implementation by implementation; workers and shards deliver in any order."""
+    requirements = {identifier: place for place, identifier in enumerate(run.requirements)}
+    implementations = {name: place for place, name in enumerate(run.implementations)}
+    return replace(
+        run,
+        items=tuple(sorted(run.items, key=lambda i: (requirements[i.requirement], implementations[i.implementation]))),
+        cases=tuple(sorted(run.cases, key=lambda c: (requirements[c.requirement], implementations[c.implementation]))),
+        conventions=tuple(sorted(run.conventions, key=lambda c: (c.id, implementations[c.implementation]))),
+        diagnoses=tuple(sorted(run.diagnoses, key=lambda d: implementations[d.implementation])),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from conformance.adapter import Implementation
+from conformance.cases.golden import load_cases
 from conformance.checks.conventions import observe_convention
 from conformance.checks.items import ItemResult, ItemRun
 from conformance.expectations import is_skipped
@@ -20,6 +21,7 @@ from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 
 PROPERTY = "conformance-records"
+GROUPED_BY = ("requirement_id", "convention_id")
 
 
 class Items:
@@ -48,6 +50,17 @@ class Items:
             if implementation.operation in operations
         ]
         metafunc.parametrize((name, "implementation"), pairs)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leaves what falls to this shard of what -k selects: whole requirements, for which the oracle is asked once."""
+        if self.settings.shard.count == 1:
+            return
+        groups = {group: cost(group, self.settings.effort.examples) for group in filter(None, map(_group, items))}
+        mine = self.settings.shard.part(groups)
+        others = [item for item in items if _group(item) not in {None, *mine}]
+        items[:] = [item for item in items if _group(item) in {None, *mine}]
+        config.hook.pytest_deselected(items=others)
 
     @pytest.fixture
     def run_item(self, request: pytest.FixtureRequest) -> Any:
@@ -117,6 +130,21 @@ class Items:
                 return (yield)
         finally:
             self.trail.end()
+
+
+def _group(item: pytest.Item) -> str | None:
+    """The requirement or convention of an item of ours."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return next((str(parameters[name]) for name in GROUPED_BY if name in parameters), None)
+
+
+def cost(identifier: str, examples: int) -> float:
+    """What a requirement or convention costs, roughly: its number of problems, golden and designed ones and examples."""
+    requirement = requirements().get(identifier)
+    if requirement is None:
+        return 1.0
+    golden = sum(case.requirement == identifier for case in load_cases())
+    return 1.0 + golden + len(list(requirement.designed())) + (examples if requirement.random else 0)
 
 
 def _conclude(item: Item, cases: list[Any]) -> None:

@@ -17,6 +17,7 @@ from conformance.errors import UsageError
 from conformance.expectations import Expectations, builtin_expectations, load, load_skips
 from conformance.records import Tier
 from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
+from conformance.shards import Shard
 from conformance.specification import conventions, requirements
 
 LONGEST_TIME = 86400.0 * 7  # seconds that an item may be given
@@ -49,6 +50,7 @@ class Settings:
     time_limit: float
     timing: bool
     diagnosis: bool
+    shard: Shard
 
 
 def settings_from(config: pytest.Config) -> Settings:
@@ -76,6 +78,7 @@ def settings_from(config: pytest.Config) -> Settings:
         time_limit=option.time_limit or TIME_LIMITS[option.tier],
         timing=option.timing,
         diagnosis=not option.no_diagnosis,
+        shard=Shard.parse(option.conformance_shard) if option.conformance_shard else Shard(),
     )
 
 

@@ -93,6 +93,7 @@ class Recorder:
             started=datetime.now(UTC),
             seed=self.settings.effort.seed,
             tier=self.settings.tier,
+            shard=str(self.settings.shard),
             command=_command(),
             environment=current_environment(),
             implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
@@ -103,7 +104,8 @@ class Recorder:
         effort = self.settings.effort
         names = ", ".join(i.name for i in self.settings.implementations)
         stamp = "" if self.settings.tier in CONFORMANCE_TIERS else " – not a conformance result"
-        suite = f"attention-conformance {__version__}, specification {SPEC_VERSION}, tier {self.settings.tier}{stamp}"
+        tier = f"tier {self.settings.tier}{f', shard {self.settings.shard}' if str(self.settings.shard) else ''}"
+        suite = f"attention-conformance {__version__}, specification {SPEC_VERSION}, {tier}{stamp}"
         return [f"{suite}, {effort.examples} examples a requirement, seed {effort.seed}", f"implementations: {names}"]
 
     # Results
@@ -212,7 +214,8 @@ class Recorder:
             code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.judged > 0)
         if self.settings.diagnosis and status in (0, 1):
             self._diagnose()
-        if self.settings.timing and self.writer and status in (0, 1):
+        # of a run in shards, the first alone measures: several machines would give several speeds
+        if self.settings.timing and self.settings.shard.is_first and self.writer and status in (0, 1):
             self._measure()
         if self._interruption.asked:
             code = ExitCode.INCONCLUSIVE

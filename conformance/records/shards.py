@@ -1,0 +1,70 @@
+"""The shards of a run, ``--shard 1/5`` to ``5/5``, joined: only all of them, of one version and set-up, are a run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.records.reader import read_records
+from conformance.records.run import Run, merge
+from conformance.shards import Shard
+
+# Must be equal: what was run, and which random cases, depend on it.
+_EQUAL = ("suite", "specification", "tier", "seed")
+
+
+def merge_files(files: Sequence[Path], out: Path) -> Run:
+    """The run whose shards the files hold, one or several each; written to ``out``, a record file as good as any other.
+
+    Raises UsageError for a file that cannot be read or written, and where the shards are not those of one run, each of them once.
+    """
+    run = merge_shards([(str(file), read_records(file)) for file in files])
+    if out.resolve() in {file.resolve() for file in files}:
+        raise UsageError(f"{out} is one of the files to merge: name another one for the merged records.")
+    try:
+        content = b"".join(file.read_bytes().rstrip(b"\n") + b"\n" for file in files)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"The merged records cannot be written to {out}: {error.strerror}.") from None
+    return run
+
+
+def merge_shards(runs: Sequence[tuple[str, Run]]) -> Run:
+    """The whole of the runs, given with the names of their files. Raises UsageError unless they are the shards of one run."""
+    headers = [(name, header) for name, run in runs for header in run.headers]
+    for what in _EQUAL:
+        _demand_one(what, ((name, str(getattr(header, what))) for name, header in headers))
+    _demand_one("implementations", ((name, ", ".join(sorted(e.name for e in h.implementations))) for name, h in headers))
+    _demand_complete([(name, header.shard) for name, header in headers])
+    return merge(run for _, run in runs)
+
+
+def _demand_one(what: str, values: Iterable[tuple[str, str]]) -> None:
+    (first_file, first), *others = values
+    for file, value in others:
+        if value != first:
+            raise UsageError(
+                f"These are no shards of one run, their {what} differ: {first} in {first_file}, {value} in {file}. Run all shards "
+                "with the same version, options and implementations."
+            )
+
+
+def _demand_complete(shards: Sequence[tuple[str, str]]) -> None:
+    """Each of 1/n … n/n once; a whole run is no shard."""
+    for file, text in shards:
+        if not text:
+            raise UsageError(f"{file} is no shard: its run was not started with --shard, and has nothing to be merged with.")
+    _demand_one("numbers of shards", ((file, str(Shard.parse(text).count)) for file, text in shards))
+    found: dict[int, str] = {}
+    for file, text in shards:
+        number = Shard.parse(text).number
+        if number in found:
+            raise UsageError(f"The shard {text} comes twice, in {found[number]} and in {file}: name each shard once.")
+        found[number] = file
+    _demand_all(found, Shard.parse(shards[0][1]).count)
+
+
+def _demand_all(found: Mapping[int, str], count: int) -> None:
+    missing = [f"{number}/{count}" for number in range(1, count + 1) if number not in found]
+    if missing:
+        raise UsageError(f"The shards are not complete, {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing.")
