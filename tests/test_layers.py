@@ -29,6 +29,7 @@ LAYERS = (
     "faults",
     "diagnosis",
     "reports",
+    "comparison",
     "timing",
     "session plugin launch",
     "smoke starter describe repro golden_tool",

@@ -9,7 +9,7 @@ from conformance.records.run import Run, merge
 from conformance.shards import Shard
 
 # Must be equal: what was run, and which random cases, depend on it.
-_EQUAL = ("suite", "specification", "tier", "seed")
+_EQUAL = {"suite": "suite versions", "specification": "specification versions", "tier": "tiers", "seed": "seeds"}
 
 
 def merge_files(files: Sequence[Path], out: Path) -> Run:
@@ -17,11 +17,12 @@ def merge_files(files: Sequence[Path], out: Path) -> Run:
 
     Raises UsageError for a file that cannot be read or written, and where the shards are not those of one run, each of them once.
     """
-    run = merge_shards([(str(file), read_records(file)) for file in files])
+    runs = [(str(file), read_records(file)) for file in files]
+    run = merge_shards(runs)
     if out.resolve() in {file.resolve() for file in files}:
         raise UsageError(f"{out} is one of the files to merge: name another one for the merged records.")
     try:
-        content = b"".join(file.read_bytes().rstrip(b"\n") + b"\n" for file in files)
+        content = b"".join(Path(file).read_bytes().rstrip(b"\n") + b"\n" for file, _ in sorted(runs, key=_number))
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(content)
     except OSError as error:
@@ -32,11 +33,16 @@ def merge_files(files: Sequence[Path], out: Path) -> Run:
 def merge_shards(runs: Sequence[tuple[str, Run]]) -> Run:
     """The whole of the runs, given with the names of their files. Raises UsageError unless they are the shards of one run."""
     headers = [(name, header) for name, run in runs for header in run.headers]
-    for what in _EQUAL:
-        _demand_one(what, ((name, str(getattr(header, what))) for name, header in headers))
+    for field, what in _EQUAL.items():
+        _demand_one(what, ((name, str(getattr(header, field))) for name, header in headers))
     _demand_one("implementations", ((name, ", ".join(sorted(e.name for e in h.implementations))) for name, h in headers))
     _demand_complete([(name, header.shard) for name, header in headers])
-    return merge(run for _, run in runs)
+    return merge(run for _, run in sorted(runs, key=_number))
+
+
+def _number(named: tuple[str, Run]) -> int:
+    """Which shard a file begins with: the first one alone has timings, and its machine stands first."""
+    return Shard.parse(named[1].header.shard).number
 
 
 def _demand_one(what: str, values: Iterable[tuple[str, str]]) -> None:
@@ -44,8 +50,8 @@ def _demand_one(what: str, values: Iterable[tuple[str, str]]) -> None:
     for file, value in others:
         if value != first:
             raise UsageError(
-                f"These are no shards of one run, their {what} differ: {first} in {first_file}, {value} in {file}. Run all shards "
-                "with the same version, options and implementations."
+                f"These are no shards of one run, their {what} differ: {first} in {first_file}, {value} in {file}. Run "
+                "all shards with the same version, options and implementations."
             )
 
 

@@ -15,9 +15,9 @@ _SPECIAL = re.compile(r"[\\|*<>\[\]`]|(?<!\w)_|_(?!\w)")  # an underscore within
 
 def render_table(table: tables.Table) -> str:
     """The table with its note, without its title."""
-    rows = [[_escaped(cell) for cell in row] for row in table.rows]
-    text = tabulate(rows, headers=[_escaped(column) for column in table.columns], tablefmt="github", disable_numparse=True)
-    return f"{text}\n\n{_escaped(table.note)}" if table.note else text
+    rows = [[escaped(cell) for cell in row] for row in table.rows]
+    text = tabulate(rows, headers=[escaped(column) for column in table.columns], tablefmt="github", disable_numparse=True)
+    return f"{text}\n\n{escaped(table.note)}" if table.note else text
 
 
 def summary_page(run: Run) -> str:
@@ -25,7 +25,7 @@ def summary_page(run: Run) -> str:
     parts = ["# Conformance of attention implementations"]
     if stamp(run):
         parts.append(f"**{stamp(run)}**")
-    parts.append("\n".join(f"- {_escaped(line)}" for line in provenance(run)))
+    parts.append("\n".join(f"- {escaped(line)}" for line in provenance(run)))
     parts.append(f"**{verdict(run)}**")
     parts += _unexpected(run)
     for table in (
@@ -39,7 +39,7 @@ def summary_page(run: Run) -> str:
         tables.missing_table(run),
     ):
         if table.rows:
-            parts.append(f"## {_escaped(table.title)}")
+            parts.append(f"## {escaped(table.title)}")
             parts.append(render_table(table))
     return "\n\n".join(parts) + "\n"
 
@@ -54,16 +54,16 @@ def _unexpected(run: Run) -> list[str]:
     if len(run.unexpected) > SHOWN_ITEMS:
         parts.append(f"… and {len(run.unexpected) - SHOWN_ITEMS} more, listed under Failures.")
     for convention in run.disagreements:
-        parts.append(f"### {convention.id} on {_escaped(convention.implementation)}: not as declared")
-        parts.append(_escaped(convention.message))
+        parts.append(f"### {convention.id} on {escaped(convention.implementation)}: not as declared")
+        parts.append(escaped(convention.message))
     return parts
 
 
 def _item(run: Run, item: Item, cases: list[Case]) -> list[str]:
-    parts = [f"### {item.requirement} on {_escaped(item.implementation)}: {item.outcome}"]
-    parts.append(_escaped(run.requirements[item.requirement].sentence))
+    parts = [f"### {item.requirement} on {escaped(item.implementation)}: {item.outcome}"]
+    parts.append(escaped(run.requirements[item.requirement].sentence))
     if item.reason:
-        parts.append(_escaped(item.reason))
+        parts.append(escaped(item.reason))
     unexpected = [case for case in cases if case.status == "unexpected"]
     parts += [_code_block(_case_lines(case)) for case in unexpected[:SHOWN_CASES]]
     if len(unexpected) > SHOWN_CASES:
@@ -85,7 +85,7 @@ def _code_block(lines: list[str]) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that stays itself in Markdown, in one line, table cells included."""
     text = " ".join(text.split())
     return _SPECIAL.sub(r"\\\g<0>", text)

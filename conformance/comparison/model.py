@@ -1,0 +1,88 @@
+"""What a comparison of two runs consists of."""
+
+import enum
+from collections import Counter
+from dataclasses import dataclass
+
+
+class Kind(enum.StrEnum):
+    """In which way something changed; in the order in which a reader wants to know."""
+
+    NEWLY_FAILING = "newly failing"
+    FAILS_WORSE = "failing worse"
+    MORE_FAILING = "failing in more cases"
+    UNEXPECTED = "newly unexpected"
+    NO_LONGER_RUN = "passed, no longer run"
+    NOT_AS_DECLARED = "convention no longer as declared"
+    LESS_ACCURATE = "less accurate"
+    SLOWER = "slower"
+    NO_LONGER_TIMED = "fails where it was timed"
+    NEWLY_KNOWN = "newly failing, stated as known"
+    CONVENTION = "changed convention"
+    FAILS_OTHERWISE = "failing otherwise"
+    FIXED = "fixed"
+    FEWER_FAILING = "failing in fewer cases"
+    NEWLY_RUN = "newly run, passing"
+    MORE_ACCURATE = "more accurate"
+    FASTER = "faster"
+    FAILURE_NOT_RUN = "failed, no longer run"
+    ADDED = "added"
+    REMOVED = "removed"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a change of this kind makes the comparison fail."""
+        return self in WORSE
+
+
+WORSE = frozenset(
+    {
+        Kind.NEWLY_FAILING,
+        Kind.FAILS_WORSE,
+        Kind.MORE_FAILING,
+        Kind.UNEXPECTED,
+        Kind.NO_LONGER_RUN,
+        Kind.NOT_AS_DECLARED,
+        Kind.LESS_ACCURATE,
+        Kind.SLOWER,
+        Kind.NO_LONGER_TIMED,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference: of an implementation, in a requirement, a convention, a dtype or a timing."""
+
+    kind: Kind
+    implementation: str
+    subject: str
+    before: str = ""
+    after: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``compared`` pairs of requirement and implementation, the ``changes``, the ``differences`` in what was run and where, and
+    what was ``not_compared``, in sentences that say why."""
+
+    compared: int
+    changes: tuple[Change, ...]
+    differences: tuple[str, ...]
+    not_compared: tuple[str, ...]
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.kind.is_worse)
+
+    def of(self, kind: Kind) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.kind is kind)
+
+    @property
+    def verdict(self) -> str:
+        """The comparison in one sentence."""
+        counts = Counter(change.kind for change in self.changes)
+        told = ", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind])
+        start = "Something is worse" if self.worse else "Nothing is worse"
+        return f"{start}: {told or 'no change'} ({self.compared} results compared)."

@@ -1,0 +1,447 @@
+"""Comparing two runs: each kind of change is found, what cannot be compared is said, and the exit code says what is worse."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conformance.cli import main
+from conformance.comparison import Change, Comparison, Kind, compare
+from conformance.comparison.model import WORSE
+from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode
+from conformance.records import Counts, Header, Line, Run, SelfComparison, read_records
+from conformance.verdict import Outcome
+from tests.support import runs
+
+FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
+KNOWN: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "expected", "reason": "a known failure"}
+UNSUPPORTED: dict[str, Any] = {"outcome": Outcome.UNSUPPORTED}
+
+
+def header(**changes: Any) -> Header:
+    return runs.header(changes.pop("implementations", ["fine"]), changes.pop("requirements", ["ATT-OUT-001"]), **changes)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Comparison]:
+    """Compares a run of the first lines with one of the second; each may begin with its header."""
+
+    def make(before: list[Line], after: list[Line]) -> Comparison:
+        return compare(made_run(tmp_path / "base.jsonl", before), made_run(tmp_path / "new.jsonl", after))
+
+    return make
+
+
+def made_run(path: Path, lines: list[Line]) -> Run:
+    first = [] if lines and isinstance(lines[0], Header) else [header()]
+    return read_records(runs.write(path, *first, *lines))
+
+
+def only(comparison: Comparison) -> Change:
+    assert len(comparison.changes) == 1, comparison.changes
+    return comparison.changes[0]
+
+
+# Requirements
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        ({}, FAILS, Kind.NEWLY_FAILING),
+        ({}, {**FAILS, "outcome": Outcome.CRASH}, Kind.NEWLY_FAILING),
+        (UNSUPPORTED, FAILS, Kind.NEWLY_FAILING),
+        ({}, KNOWN, Kind.NEWLY_KNOWN),
+        (FAILS, {}, Kind.FIXED),
+        (KNOWN, {"status": "unexpected", "reason": "the failure is gone"}, Kind.FIXED),
+        ({}, UNSUPPORTED, Kind.NO_LONGER_RUN),
+        ({}, {"outcome": Outcome.SKIPPED}, Kind.NO_LONGER_RUN),
+        (FAILS, UNSUPPORTED, Kind.FAILURE_NOT_RUN),
+        (UNSUPPORTED, {}, Kind.NEWLY_RUN),
+        (FAILS, {**FAILS, "outcome": Outcome.CRASH}, Kind.FAILS_WORSE),
+        ({**FAILS, "outcome": Outcome.CRASH}, FAILS, Kind.FAILS_OTHERWISE),
+        (KNOWN, {**KNOWN, "outcome": Outcome.ERROR}, Kind.FAILS_OTHERWISE),
+        (KNOWN, FAILS, Kind.UNEXPECTED),
+        ({}, {"status": "unexpected", "reason": "too few examples"}, Kind.UNEXPECTED),
+    ],
+)
+def test_an_item_that_changed(made: Any, before: dict[str, Any], after: dict[str, Any], kind: Kind) -> None:
+    comparison = made([runs.item(**before)], [runs.item(**after)])
+    change = only(comparison)
+    assert (change.kind, change.implementation, change.subject) == (kind, "fine", "ATT-OUT-001")
+    assert comparison.compared == 1
+    assert bool(comparison.worse) == (kind in WORSE)
+
+
+@pytest.mark.parametrize("both", [{}, FAILS, KNOWN, UNSUPPORTED, {"outcome": Outcome.SKIPPED}])
+def test_what_did_not_change_is_no_change(made: Any, both: dict[str, Any]) -> None:
+    comparison = made([runs.item(**both)], [runs.item(**both)])
+    assert comparison.changes == ()
+    assert comparison.verdict == "Nothing is worse: no change (1 results compared)."
+
+
+def test_a_new_failure_comes_with_its_message(made: Any) -> None:
+    failure = runs.case(1, outcome="WRONG_VALUE", message="At (0, 1): got 2.0, want 1.0.")
+    assert only(made([runs.item(), runs.case(1)], [runs.item(**FAILS), failure])).note == "At (0, 1): got 2.0, want 1.0."
+
+
+def test_more_and_fewer_cases_of_a_failing_requirement(made: Any) -> None:
+    def failing(*numbers: int) -> list[Line]:
+        return [
+            runs.item(**FAILS), *(runs.case(n, outcome="WRONG_VALUE" if n in numbers else "PASS") for n in range(4))
+        ]  # fmt: skip
+
+    more = only(made(failing(0), failing(0, 2)))
+    assert (more.kind, more.before, more.after) == (Kind.MORE_FAILING, "1 cases", "2 cases")
+    assert more.note == f"ATT-OUT-001/{runs.digest(2)}"
+    assert only(made(failing(0, 2), failing(0))).kind is Kind.FEWER_FAILING
+    moved = made(failing(0, 1), failing(0, 3))
+    assert [change.kind for change in moved.changes] == [Kind.MORE_FAILING, Kind.FEWER_FAILING]
+    assert moved.worse
+
+
+def test_a_case_that_only_the_new_run_has_is_not_said_to_fail_newly(made: Any) -> None:
+    before = [runs.item(**FAILS), runs.case(0, outcome="WRONG_VALUE")]
+    comparison = made(before, [*before, runs.case(1, outcome="WRONG_VALUE")])
+    assert comparison.changes == ()
+    assert comparison.not_compared == (
+        "Golden and designed cases that only one of the runs has: 0 in the base, 1 in the new run.",
+    )
+
+
+# Added and removed
+
+
+def test_implementations_and_requirements_that_come_and_go(made: Any) -> None:
+    requirements = ["ATT-OUT-001", "ATT-OUT-002"]
+    before = [header(requirements=requirements), runs.item(), runs.item("fine", "ATT-OUT-002")]
+    after = [header(implementations=["fine", "flawed"]), runs.item(), runs.item("flawed", **FAILS)]
+    comparison = made(before, after)
+    assert [(c.kind, c.implementation, c.subject) for c in comparison.changes] == [
+        (Kind.ADDED, "flawed", "the implementation"),
+        (Kind.REMOVED, "fine", "ATT-OUT-002"),
+    ]
+    assert not comparison.worse
+
+
+def test_a_requirement_of_a_newer_specification_is_added_and_not_newly_failing(made: Any) -> None:
+    newer = header(requirements=["ATT-OUT-001", "ATT-OUT-002"], specification="1.1")
+    comparison = made([runs.item()], [newer, runs.item(), runs.item("fine", "ATT-OUT-002", **FAILS)])
+    change = only(comparison)
+    assert (change.kind, change.after) == (Kind.ADDED, "WRONG_VALUE")
+    assert "one of the two specifications only" in change.note
+    assert "specification: 1.0 → 1.1" in comparison.differences
+    assert not comparison.worse
+
+
+def test_a_requirement_that_says_something_else_is_not_compared(made: Any) -> None:
+    reworded = runs.requirement("ATT-OUT-001")
+    reworded = type(reworded)(id=reworded.id, area="OUT", operation="attention", sentence="Another sentence.")
+    kept = "ATT-OUT-002"
+    before = [header(requirements=["ATT-OUT-001", kept]), runs.item(), runs.item("fine", kept)]
+    after = [
+        header(requirements=[reworded, kept], specification="1.1"), runs.item(**FAILS), runs.item("fine", kept)
+    ]  # fmt: skip
+    comparison = made(before, after)
+    assert comparison.changes == ()
+    assert comparison.compared == 1
+    assert any("say something else" in remark and "ATT-OUT-001" in remark for remark in comparison.not_compared)
+
+
+# Random cases
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 8},
+        {"tier": "quick"},
+        {"suite": "0.2.0"},
+        {"specification": "1.1"},
+        {"environment": runs.LINUX.__class__(**{
+            **{name: getattr(runs.LINUX, name) for name in runs.LINUX.__struct_fields__}, "packages": {"hypothesis": "7"}
+        })},
+    ],
+    ids=["seed", "tier", "suite", "specification", "hypothesis"],
+)  # fmt: skip
+def test_failures_in_other_random_cases_alone_are_not_compared(made: Any, other: dict[str, Any]) -> None:
+    passing = [runs.item(counts=Counts(random=9)), runs.case(1)]
+    failing = [
+        runs.item(**FAILS, counts=Counts(random=9, failed=1)),
+        runs.case(1),
+        runs.case(2, outcome="WRONG_VALUE", stratum="random"),
+    ]
+    for before, after in ((passing, failing), (failing, passing)):
+        assert len(made(before, after).changes) == 1, "the same draws are compared"
+        comparison = made(before, [header(**other), *after])
+        assert comparison.changes == ()
+        assert any("fail in random cases alone" in remark for remark in comparison.not_compared)
+        assert any("drawn differently" in remark for remark in comparison.not_compared)
+
+
+def test_a_golden_case_that_fails_is_compared_whatever_the_seed(made: Any) -> None:
+    after = [header(seed=8), runs.item(**FAILS), runs.case(1, outcome="WRONG_VALUE", stratum="golden")]
+    assert only(made([runs.item(), runs.case(1, stratum="golden")], after)).kind is Kind.NEWLY_FAILING
+
+
+def test_a_crash_is_compared_whatever_the_seed(made: Any) -> None:
+    after = [header(seed=8), runs.item(outcome=Outcome.CRASH, status="unexpected")]
+    assert only(made([runs.item()], after)).kind is Kind.NEWLY_FAILING
+
+
+# Conventions
+
+
+def test_a_changed_convention_is_told_and_a_broken_declaration_is_worse(made: Any) -> None:
+    changed = made(
+        [runs.item(), runs.convention(declared=None, agrees=None)],
+        [runs.item(), runs.convention(declared=None, observed="nan", agrees=None)],
+    )
+    assert (only(changed).kind, only(changed).before, only(changed).after) == (Kind.CONVENTION, "zeros", "nan")
+    assert not changed.worse
+    broken = made([runs.item(), runs.convention()], [runs.item(), runs.convention(observed="nan", agrees=False)])
+    assert only(broken).kind is Kind.NOT_AS_DECLARED
+    assert broken.worse
+
+
+# Accuracy
+
+
+def judged(*values: float, **changes: Any) -> list[Line]:
+    return [runs.item(), *(runs.case(n, r=r, **changes) for n, r in enumerate(values))]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        ((0.2, 0.4), (0.2, 0.51), Kind.LESS_ACCURATE),  # the largest
+        ((0.1, 0.1, 0.4), (0.1, 0.13, 0.4), Kind.LESS_ACCURATE),  # the median
+        ((0.2, 0.4), (0.2, 0.3), Kind.MORE_ACCURATE),
+        ((0.2, 0.4), (0.2, 0.49), None),
+        ((0.001, 0.002), (0.004, 0.009), None),  # all below a hundredth of the budget
+        ((0.0, 0.0), (0.0, 0.2), Kind.LESS_ACCURATE),
+    ],
+)
+def test_accuracy(made: Any, before: tuple[float, ...], after: tuple[float, ...], kind: Kind | None) -> None:
+    comparison = made(judged(*before), judged(*after))
+    assert [change.kind for change in comparison.changes] == ([] if kind is None else [kind])
+    assert bool(comparison.worse) == (kind is Kind.LESS_ACCURATE)
+
+
+def test_accuracy_names_the_dtype_and_the_worst_case(made: Any) -> None:
+    change = only(made(judged(0.2, 0.4), judged(0.2, 0.6)))
+    assert change.subject == "r in float32"
+    assert (change.before, change.after) == ("median 0.3, largest 0.4", "median 0.4, largest 0.6")
+    assert change.note == f"2 cases; largest in ATT-OUT-001/{runs.digest(1)}"
+
+
+def test_accuracy_is_compared_on_equal_problems_only(made: Any) -> None:
+    other = [runs.item(), runs.case(0, r=0.2), runs.case(7, r=0.9)]
+    assert made(judged(0.2, 0.4), other).changes == ()
+    random = judged(0.2, stratum="random")
+    assert made(random, judged(0.9, stratum="random")).changes == ()
+
+
+def test_another_profile_or_specification_measures_otherwise(made: Any) -> None:
+    eager = runs.implementation("fine", profile={"float32": "eager"})
+    comparison = made(judged(0.2), [header(implementations=[eager]), *judged(0.6)])
+    assert comparison.changes == ()
+    assert any("another profile (strict → eager)" in remark for remark in comparison.not_compared)
+    comparison = made(judged(0.2), [header(specification="1.1"), *judged(0.6)])
+    assert comparison.changes == ()
+    assert any("budgets" in remark for remark in comparison.not_compared)
+
+
+# Speed
+
+
+def timed(low: float, high: float, name: str = "flawed", **changes: Any) -> list[Line]:
+    ratios = {"ratio": (low + high) / 2, "ratio_low": low, "ratio_high": high}
+    made = changes.pop("made", header(implementations=["fine", "flawed"]))
+    return [made, runs.item(), runs.timing(name, **{**ratios, **changes})]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        ((1.0, 1.2), (1.21, 1.4), Kind.SLOWER),
+        ((1.0, 1.2), (1.2, 1.4), None),
+        ((1.21, 1.4), (1.0, 1.2), Kind.FASTER),
+        ((1.0, 2.0), (1.4, 1.5), None),
+    ],
+)
+def test_speed_counts_beyond_both_intervals(made: Any, before: Any, after: Any, kind: Kind | None) -> None:
+    comparison = made(timed(*before), timed(*after))
+    assert [change.kind for change in comparison.changes] == ([] if kind is None else [kind])
+    assert bool(comparison.worse) == (kind is Kind.SLOWER)
+    if kind:
+        assert only(comparison).subject == "decode (cpu-small, float32, forward, cpu)"
+        assert only(comparison).note == "95 % intervals of the time relative to fine"
+
+
+def test_quartiles_stand_in_for_missing_intervals(made: Any) -> None:
+    quick = {"median_seconds": 0.002, "low_quartile_seconds": 0.0019, "high_quartile_seconds": 0.0021, "ratio_low": None}
+    slow = {"median_seconds": 0.003, "low_quartile_seconds": 0.0029, "high_quartile_seconds": 0.0031, "ratio_low": None}
+    change = only(made(timed(1, 1, **quick), timed(1, 1, **slow)))
+    assert (change.kind, change.note) == (Kind.SLOWER, "quartiles of the time of a call")
+    assert change.before == "2 ms [1.9 ms, 2.1 ms]"
+    of_the_baseline = only(made(timed(1, 1, "fine", **quick), timed(1, 1, "fine", **slow)))
+    assert of_the_baseline.kind is Kind.SLOWER, "a baseline's ratio to itself says nothing"
+    none = {**quick, "low_quartile_seconds": None}
+    assert any("no interval" in remark for remark in made(timed(1, 1, **none), timed(1, 1, **none)).not_compared)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"flops": 2000}, "does other work"),
+        ({"made": "another machine"}, "different machines"),
+    ],
+)
+def test_speeds_that_cannot_be_compared(made: Any, changes: dict[str, Any], told: str) -> None:
+    if "made" in changes:
+        fields = {name: getattr(runs.LINUX, name) for name in runs.LINUX.__struct_fields__}
+        changes = {"made": header(implementations=["fine", "flawed"], environment=type(runs.LINUX)(**{**fields, "cpu": "Z80"}))}
+    comparison = made(timed(1.0, 1.2), timed(2.0, 2.2, **changes))
+    assert comparison.changes == ()
+    assert any(told in remark for remark in comparison.not_compared)
+
+
+def test_an_unsound_self_comparison_takes_the_ratios_away(made: Any) -> None:
+    unsound = SelfComparison(
+        implementation="fine", operation="attention", suite="cpu-small", shape="decode", dtype="float32", ratio=1.2,
+        ratio_low=1.1, ratio_high=1.3, tolerance=0.03,
+    )  # fmt: skip
+    comparison = made(timed(1.0, 1.2), [*timed(2.0, 2.2), unsound])
+    assert comparison.changes == ()
+    assert any("ratio of an implementation to itself is not 1" in remark for remark in comparison.not_compared)
+
+
+def test_an_output_that_fails_where_it_was_timed_is_worse(made: Any) -> None:
+    failing = timed(1, 1, outcome=Outcome.CRASH, median_seconds=None, message="It ended the process.")
+    comparison = made(timed(1.0, 1.2), failing)
+    assert (only(comparison).kind, only(comparison).after) == (Kind.NO_LONGER_TIMED, "CRASH")
+    assert comparison.worse
+
+
+# What changed around
+
+
+def test_versions_machines_and_declarations_are_told(made: Any) -> None:
+    fields = {name: getattr(runs.LINUX, name) for name in runs.LINUX.__struct_fields__}
+    environment = type(runs.LINUX)(**{**fields, "python": "3.12.1", "packages": {"numpy": "2.5.0"}})
+    narrower = runs.implementation("fine", dtypes=("float32",), profile={"float32": "eager"})
+    after = [header(implementations=[narrower], environment=environment, seed=8), runs.item()]
+    told = made([runs.item()], after).differences
+    for due in (
+        "seed: 7 → 8",
+        "Python: 3.11.7 → 3.12.1",
+        "numpy: 2.4.6 → 2.5.0",
+        "torch: 2.13.0+cpu → absent",
+        "fine, dtypes: float16 → nothing",
+        "fine, profile: float32 strict → float32 eager",
+    ):
+        assert due in told
+
+
+# The command
+
+
+def invoke(*words: str | Path) -> Result:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    failure = runs.case(1, outcome="WRONG_VALUE", message="At (0,): got <b>2</b> | want 1")
+    return (
+        runs.write(tmp_path / "base.jsonl", header(), runs.item(), runs.case(1)),
+        runs.write(tmp_path / "new.jsonl", header(seed=8), runs.item(**FAILS), failure, exit_code=ExitCode.UNEXPECTED),
+    )
+
+
+def test_the_exit_code_says_whether_anything_is_worse(files: tuple[Path, Path]) -> None:
+    base, new = files
+    assert invoke("diff", base, new).exit_code == ExitCode.UNEXPECTED
+    assert invoke("diff", new, base).exit_code == ExitCode.AS_EXPECTED
+    assert invoke("diff", new, new).exit_code == ExitCode.AS_EXPECTED
+
+
+def test_text(files: tuple[Path, Path]) -> None:
+    lines = invoke("diff", *files).stdout.splitlines()
+    assert lines[-1] == "Something is worse: 1 newly failing (1 results compared)."
+    assert "WORSE: newly failing (1)" in lines
+    assert any(line.split() == [
+        "fine", "ATT-OUT-001", "PASS", "WRONG_VALUE", "At", "(0,):", "got", "<b>2</b>", "|", "want", "1"
+    ] for line in lines)  # fmt: skip
+    assert "seed: 7 → 8" in lines
+    assert any(line.startswith("NOT COMPARED. Random cases were drawn differently (seed 7 and 8)") for line in lines)
+
+
+def test_markdown(files: tuple[Path, Path]) -> None:
+    page = invoke("diff", *files, "--format", "markdown").stdout
+    assert "**Something is worse: 1 newly failing (1 results compared).**" in page
+    assert r"At (0,): got \<b\>2\</b\> \| want 1" in page
+    assert "- seed: 7 → 8" in page
+
+
+def test_json(files: tuple[Path, Path]) -> None:
+    document = json.loads(invoke("diff", *files, "--format", "json").stdout)
+    assert (document["worse"], document["compared"]) == (1, 1)
+    (change,) = document["changes"]
+    assert (change["kind"], change["worse"], change["before"], change["after"]) == ("newly failing", True, "PASS", "WRONG_VALUE")
+    assert (document["base"]["seed"], document["new"]["seed"]) == (7, 8)
+    assert document["not_compared"]
+
+
+def test_long_lists_are_cut_in_text_and_whole_in_json(tmp_path: Path) -> None:
+    requirements = [f"ATT-OUT-{number:03}" for number in range(30)]
+    paths = [
+        runs.write(tmp_path / name, header(requirements=requirements), *(runs.item("fine", r, **how) for r in requirements))
+        for name, how in (("a", {}), ("b", FAILS))
+    ]
+    text = invoke("diff", *paths).stdout
+    assert "… and 10 more." in text
+    assert text.count("WRONG_VALUE") == 20
+    assert len(json.loads(invoke("diff", *paths, "--format", "json").stdout)["changes"]) == 30
+
+
+# Bad input
+
+
+def bad_files(folder: Path) -> dict[str, tuple[Path, Path, str]]:
+    good = runs.write(folder / "good.jsonl", header(), runs.item())
+    truncated = runs.write(folder / "truncated.jsonl", header(), runs.item(), exit_code=None)
+    foreign = folder / "foreign.jsonl"
+    foreign.write_text("Dear reader,\nthis is a letter.\n")
+    newer = folder / "newer.jsonl"
+    newer.write_text(good.read_text().replace('"schema":1', '"schema":99'))
+    other = runs.write(folder / "other.jsonl", runs.header(["flawed"]), runs.item("flawed"))
+    return {
+        "missing": (folder / "no_such.jsonl", good, "no_such.jsonl cannot be read: No such file"),
+        "truncated": (good, truncated, "truncated.jsonl is truncated"),
+        "foreign": (foreign, good, "foreign.jsonl, line 1 is no record"),
+        "newer": (good, newer, "upgrade attention-conformance"),
+        "disjoint": (good, other, "the base judged fine, the new run flawed"),
+    }
+
+
+@pytest.mark.parametrize("what", ["missing", "truncated", "foreign", "newer", "disjoint"])
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path: Path, what: str) -> None:
+    base, new, told = bad_files(tmp_path)[what]
+    result = invoke("diff", base, new)
+    assert result.exit_code == ExitCode.USAGE_ERROR
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+
+
+def test_runs_of_nothing_have_nothing_in_common(made: Any) -> None:
+    with pytest.raises(UsageError, match="the base judged nothing"):
+        made([header()], [runs.item()])
