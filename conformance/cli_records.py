@@ -46,4 +46,16 @@ def diff(base: Path, new: Path, form: str) -> ExitCode:
     return ExitCode.UNEXPECTED if comparison.worse else ExitCode.AS_EXPECTED
 
 
-COMMANDS: tuple[click.Command, ...] = (merge, diff)
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=RECORDS)
+@click.option("--format", "form", type=click.Choice(("text", "markdown")), default="text", show_default=True)
+@click.option("--implementation", "patterns", multiple=True, metavar="PATTERN", help="only those of that name; may be repeated")
+@click.option("--plot", type=RECORDS, metavar="FILE.svg", help="draw it, too; needs the extra `report`")
+def history(files: tuple[Path, ...], form: str, patterns: tuple[str, ...], plot: Path | None) -> None:
+    """Show how implementations fared in many runs, by date and version of their framework."""
+    from conformance.history import command
+
+    click.echo(command.history(files, form, patterns, plot))
+
+
+COMMANDS: tuple[click.Command, ...] = (merge, diff, history)

@@ -29,7 +29,7 @@ LAYERS = (
     "faults",
     "diagnosis",
     "reports",
-    "comparison",
+    "comparison history",
     "timing",
     "session plugin launch",
     "smoke starter describe repro golden_tool",
