@@ -24,6 +24,8 @@ CONSTRAINTS = ROOT / "constraints.txt"
 PYPROJECT = ROOT / "pyproject.toml"
 ENVIRONMENT = ROOT / ".nox" / f"suite-{sys.version_info.major}.{sys.version_info.minor}"
 PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+WORKFLOWS = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob(".github/workflows/*.yml"))]
+ACTION = "action.yml"
 # Each worker imports the frameworks: beyond eight, that costs more than the worker gives.
 TEST_WORKERS = ("-n", "auto", "--maxprocesses", "8")
 
@@ -49,7 +51,19 @@ def prepare(session: nox.Session) -> None:
     made_from.unlink(missing_ok=True)
     # virtualenv comes with nox and, unlike venv, needs no further package on Debian
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(ENVIRONMENT))
-    run(session, "python", "-m", "pip", "install", "--constraint", str(CONSTRAINTS), "--editable", ".[all]", *group("types"))
+    run(
+        session,
+        "python",
+        "-m",
+        "pip",
+        "install",
+        "--constraint",
+        str(CONSTRAINTS),
+        "--editable",
+        ".[all]",
+        *group("tests"),
+        *group("types"),
+    )
     made_from.write_text(digest.hexdigest())
 
 
@@ -74,11 +88,14 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and format. `nox -s lint -- --fix` mends what it can."""
+    """Ruff: rules and format, of which `nox -s lint -- --fix` mends what it can; then the workflows and the action."""
     session.install("--constraint", str(CONSTRAINTS), *group("lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
     session.run("ruff", "format", *([] if fix else ["--check"]), ".")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", ACTION)
+    session.run("zizmor", "--offline", "--no-progress", "--persona", "pedantic", *WORKFLOWS, ACTION)
 
 
 @nox.session(python=False)

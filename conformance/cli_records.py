@@ -1,4 +1,4 @@
-"""The commands that read record files, part of ``attention-conformance``. Each imports what it needs when it is called."""
+"""The commands that read record files, and the GitHub Action's. Each imports what it needs when it is called."""
 
 from pathlib import Path
 
@@ -58,4 +58,46 @@ def history(files: tuple[Path, ...], form: str, patterns: tuple[str, ...], plot:
     click.echo(command.history(files, form, patterns, plot))
 
 
-COMMANDS: tuple[click.Command, ...] = (merge, diff, history)
+@click.command()
+@click.argument("records", type=RECORDS)
+@click.option("--root", type=RECORDS, default=".", show_default=True, metavar="FOLDER", help="of the repository")
+def annotate(records: Path, root: Path) -> None:
+    """Print what is unexpected as annotations of GitHub's workflows, at the lines of the implementations.
+
+    To be called in the folder in which the run took place: sources are named from there.
+    """
+    from conformance.ci import annotations
+    from conformance.records import read_records
+
+    for line in annotations(read_records(records), Path.cwd(), root):
+        click.echo(line)
+
+
+@click.command()
+@click.argument("records", type=RECORDS)
+@click.option("--out", required=True, type=RECORDS, metavar="PATH", help="a file, or a folder that gets all badges")
+@click.option("--implementation", metavar="NAME", help="the one to write, if there are several")
+@click.option("--dtype", metavar="DTYPE", help="the badge of a dtype: its cases, its profile, its largest r")
+def badge(records: Path, out: Path, implementation: str | None, dtype: str | None) -> None:
+    """Write badges, as JSON for the endpoint badge of shields.io.
+
+    To a file that ends in .json, the badge of one implementation; to a folder, those of all implementations and dtypes.
+    """
+    from conformance.ci.badge import write_asked
+    from conformance.records import read_records
+
+    for path in write_asked(read_records(records), out, implementation, dtype):
+        click.echo(f"wrote {path}")
+
+
+@click.command(hidden=True)
+def action() -> ExitCode:
+    """What the GitHub Action runs: its inputs are environment variables, CONFORMANCE_IMPLEMENTATION and so on."""
+    import os
+
+    from conformance.ci.action import act
+
+    return act(os.environ)
+
+
+COMMANDS: tuple[click.Command, ...] = (merge, diff, history, annotate, badge, action)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,7 +74,7 @@ def resolve(
         return _builtin()[spec]
     found = load(spec)
     if isinstance(found, Implementation):
-        return found
+        return found if found.source else replace(found, source=source_of(found.function))
     words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile}
     given = {name: word for name, word in words.items() if word is not None}
     support = _support(spec, found, given)
@@ -91,6 +91,10 @@ def source_of(function: Callable[..., Any]) -> str:
     """``file:line`` where ``function`` is defined, as reports show it; empty if unknown."""
     try:
         target = inspect.unwrap(function)
+        while isinstance(target, partial):
+            target = inspect.unwrap(target.func)
+        if not inspect.isroutine(target):
+            target = type(target)  # an instance that can be called: its class
         path = inspect.getfile(target)
         line = inspect.getsourcelines(target)[1]
     except (TypeError, OSError, ValueError):

@@ -31,7 +31,7 @@ LAYERS = (
     "reports",
     "comparison history",
     "timing",
-    "session plugin launch",
+    "session plugin launch ci",
     "smoke starter describe repro golden_tool",
     "cli_records",
     "cli __main__",

@@ -1,0 +1,116 @@
+"""What the GitHub Action does: run or merge, then show what came of it in GitHub's own places."""
+
+import glob
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.ci.annotations import annotations, of_comparison
+from conformance.ci.badge import write_badges
+from conformance.ci.inputs import Inputs
+from conformance.ci.workflow_commands import workflow_command
+from conformance.comparison import Comparison, compare
+from conformance.comparison.rendering import as_json, as_markdown
+from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode
+from conformance.records import Run, merge_files, read_records
+from conformance.reports import summary_page, write_reports
+
+SUMMARY_LIMIT = 1_000_000  # bytes; GitHub refuses a summary of more than 1 MiB, and shows none of it then
+CUT = "\n\n**The page was cut here; the artifact has all of it, as summary.md.**\n"
+
+
+def act(environment: Mapping[str, str]) -> ExitCode:
+    """The code with which the step ends: 2 and 3 as a run does, 1 for what is unexpected or worse than the baseline.
+
+    A mistake is annotated, beside being told.
+    """
+    try:
+        return _act(Inputs.of(environment), environment)
+    except UsageError as error:
+        print(workflow_command("error", str(error), title="attention-conformance"), flush=True)
+        _output(environment, {"exit-code": str(int(ExitCode.USAGE_ERROR))})
+        return ExitCode.USAGE_ERROR
+
+
+def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
+    base = read_records(inputs.baseline) if inputs.baseline else None  # before the run, which takes longer
+    records = inputs.reports / "records.jsonl"
+    code = _merge(inputs, records) if inputs.merge else _run(inputs)
+    if code is ExitCode.USAGE_ERROR:
+        raise UsageError("The run could not be started; what it says above tells why.")
+    run = read_records(records, partial=True)
+    _show(run, inputs.reports, environment)
+    comparison = _compare(base, run, inputs.reports, environment) if base else None
+    worse = "" if comparison is None else str(len(comparison.worse))
+    if code is ExitCode.AS_EXPECTED and comparison is not None and comparison.worse:
+        code = ExitCode.UNEXPECTED
+    _output(
+        environment,
+        {"exit-code": str(int(code)), "records": records.as_posix(), "reports": inputs.reports.as_posix(), "worse": worse},
+    )
+    return code
+
+
+def _run(inputs: Inputs) -> ExitCode:
+    """In a process of its own, which may die, and whose output is no workflow command, whatever the implementation prints."""
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}", flush=True)
+    ended = subprocess.run([sys.executable, "-P", "-m", "conformance", "run", *inputs.words], check=False)
+    print(f"::{token}::", flush=True)
+    known = ended.returncode in {int(code) for code in ExitCode}
+    return ExitCode(ended.returncode) if known else ExitCode.INCONCLUSIVE
+
+
+def _merge(inputs: Inputs, records: Path) -> ExitCode:
+    files = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
+    if not files:
+        raise UsageError(f"There are no records to merge: nothing is called {', '.join(inputs.merge)}.")
+    run = merge_files(files, records)
+    write_reports(run, inputs.reports)
+    return ExitCode(run.exit_code or ExitCode.AS_EXPECTED)
+
+
+def _show(run: Run, reports: Path, environment: Mapping[str, str]) -> None:
+    """The tables in the job summary, unexpected results at their lines, badges in the reports."""
+    _summarise(environment, summary_page(run))
+    root = Path(environment.get("GITHUB_WORKSPACE") or ".")
+    print(*annotations(run, Path.cwd(), root), sep="\n", flush=True)
+    write_badges(run, reports / "badges")
+
+
+def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str]) -> Comparison:
+    """Written into the reports too. Raises UsageError for an unfinished run, of which what is left out would count as removed."""
+    if not run.is_complete:
+        raise UsageError("The run did not come to its end, so it is not compared with the baseline; what it recorded is kept.")
+    comparison = compare(base, run)
+    page = as_markdown(comparison, base, run)
+    (reports / "comparison.md").write_text(page, encoding="utf-8")
+    (reports / "comparison.json").write_text(as_json(comparison, base, run) + "\n", encoding="utf-8")
+    _summarise(environment, page)
+    print(*of_comparison(comparison), comparison.verdict, sep="\n", flush=True)
+    return comparison
+
+
+def _summarise(environment: Mapping[str, str], page: str) -> None:
+    """Appends to the job summary, as much as GitHub takes."""
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    content = page.encode()
+    room = SUMMARY_LIMIT - (Path(path).stat().st_size if Path(path).exists() else 0)
+    if len(content) > room:
+        kept = content[: max(0, room - len(CUT.encode()))]
+        content = kept[: kept.rfind(b"\n") + 1] + CUT.encode()
+    with open(path, "ab") as file:
+        file.write(content + b"\n")
+
+
+def _output(environment: Mapping[str, str], values: Mapping[str, str]) -> None:
+    """Outputs of the step; ``Inputs`` takes care that none has several lines."""
+    path = environment.get("GITHUB_OUTPUT")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(f"{name}={value}\n" for name, value in values.items())

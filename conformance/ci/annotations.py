@@ -1,0 +1,91 @@
+"""Unexpected results as annotations, at the line where the implementation stands in the user's repository."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.ci.workflow_commands import workflow_command
+from conformance.comparison import Comparison
+from conformance.records import Case, Item, Run
+from conformance.reports import tallies
+
+SHOWN = 10  # errors that GitHub shows of a step
+SHOWN_CHANGES = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, as the repository names it, and a line; both None where the implementation is not in the repository."""
+
+    file: str | None = None
+    line: int | None = None
+
+
+def annotations(run: Run, folder: Path, root: Path) -> list[str]:
+    """Workflow commands: an error for each unexpected result, a notice for each diagnosis.
+
+    Sources are paths from ``folder``, where the run took place; annotations name them from ``root``, where the repository is.
+    """
+    places = {name: place_of(entry.source, folder, root) for name, entry in run.implementations.items()}
+    errors = list(_errors(run, places))
+    if len(errors) > SHOWN:
+        rest = f"{len(errors) - SHOWN + 1} more results are unexpected: the job summary lists them."
+        errors = [*errors[: SHOWN - 1], workflow_command("error", rest, title="attention-conformance")]
+    return [*errors, *_notices(run, places)]
+
+
+def of_comparison(comparison: Comparison) -> list[str]:
+    """One error that lists what is worse than the baseline; none where nothing is."""
+    if not comparison.worse:
+        return []
+    lines = [f"{c.kind}: {c.subject} on {c.implementation}, {c.before} → {c.after}" for c in comparison.worse[:SHOWN_CHANGES]]
+    left = len(comparison.worse) - SHOWN_CHANGES
+    return [
+        workflow_command(
+            "error", "\n".join([*lines, *([f"… and {left} more"] if left > 0 else [])]), title="Worse than the baseline"
+        )
+    ]
+
+
+def place_of(source: str, folder: Path, root: Path) -> Place:
+    """Where ``file:line`` lies in the repository."""
+    name, _, line = source.rpartition(":")
+    path = (folder / name).resolve()
+    if not name or not line.isdigit() or not path.is_file() or not path.is_relative_to(root.resolve()):
+        return Place()
+    return Place(path.relative_to(root.resolve()).as_posix(), int(line))
+
+
+def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
+    grouped = tallies.cases_by_item(run)
+    for item in run.unexpected:
+        cases = grouped.get((item.requirement, item.implementation), [])
+        yield _error(
+            f"{item.requirement} on {item.implementation}: {item.outcome}",
+            _message(run, item, cases),
+            places[item.implementation],
+        )
+    for convention in run.disagreements:
+        title = f"{convention.id} on {convention.implementation}: not as declared"
+        told = f"Declared {convention.declared}, observed {convention.observed}. {convention.message}".strip()
+        yield _error(title, told, places[convention.implementation])
+
+
+def _message(run: Run, item: Item, cases: list[Case]) -> str:
+    """Sentence, reason, and the first unexpected case with the command that shows it again."""
+    first = next((case for case in cases if case.status == "unexpected"), None)
+    told = [run.requirements[item.requirement].sentence, item.reason]
+    if first is not None:
+        told += [first.text, first.message, first.repro]
+    return "\n".join(line for line in told if line)
+
+
+def _notices(run: Run, places: dict[str, Place]) -> Iterator[str]:
+    for diagnosis in run.diagnoses:
+        place = places[diagnosis.implementation]
+        title = f"Diagnosis of {diagnosis.implementation}"
+        yield workflow_command("notice", "\n".join(diagnosis.lines), file=place.file, line=place.line, title=title)
+
+
+def _error(title: str, message: str, place: Place) -> str:
+    return workflow_command("error", message, file=place.file, line=place.line, title=title)

@@ -1,0 +1,119 @@
+"""Badges, as the JSON that shields.io's endpoint badge reads: one for an implementation, and one for each of its dtypes."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from conformance.accuracy import Distribution
+from conformance.errors import UsageError
+from conformance.expectations.model import file_stem
+from conformance.oracle.profiles import UNDECLARED
+from conformance.records import Run
+from conformance.reports import tallies
+from conformance.reports.format import short
+
+RIGHT, KNOWN, WRONG, UNKNOWN = "brightgreen", "yellow", "red", "lightgrey"
+
+
+def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, Any]:
+    """How many of the judged requirements passed or, with a dtype, how many golden and designed cases in it, and the largest r
+    under its numerics profile.
+
+    Grey is a run that may not be cited or judged nothing; red has unexpected failures, yellow known ones. Raises UsageError for
+    an implementation or dtype that the run does not have.
+    """
+    entry = run.implementations.get(implementation)
+    if entry is None:
+        raise UsageError(f"The run has no implementation {implementation!r}: it has {', '.join(run.implementations)}.")
+    if dtype is not None and dtype not in entry.dtypes:
+        raise UsageError(f"{implementation} does not declare {dtype!r}: it declares {', '.join(entry.dtypes)}.")
+    message, colour = _of_implementation(run, implementation) if dtype is None else _of_dtype(run, implementation, dtype)
+    if run.not_conformance:
+        message, colour = f"{message}, no conformance result", UNKNOWN
+    label = "attention conformance" if dtype is None else f"attention {dtype}"
+    return {"schemaVersion": 1, "label": label, "message": message, "color": colour}
+
+
+def badges(run: Run) -> dict[str, dict[str, Any]]:
+    """All badges of a run by file name."""
+    found = {}
+    for name, entry in run.implementations.items():
+        found[f"{file_stem(name)}.json"] = badge(run, name)
+        for dtype in entry.dtypes:
+            found[f"{file_stem(name)}-{dtype}.json"] = badge(run, name, dtype)
+    return found
+
+
+def write_asked(run: Run, out: Path, implementation: str | None, dtype: str | None) -> list[Path]:
+    """One badge to a file that ends in .json, otherwise all to a folder. Raises UsageError for a choice that makes no sense."""
+    if out.suffix != ".json":
+        if implementation or dtype:
+            raise UsageError(
+                f"{out} is a folder, which gets all badges: leave --implementation and --dtype out, or name a .json."
+            )
+        return write_badges(run, out)
+    names = list(run.implementations)
+    if implementation is None and len(names) > 1:
+        raise UsageError(f"The run has {len(names)} implementations: say --implementation with one of {', '.join(names)}.")
+    write_badge(badge(run, implementation or names[0], dtype), out)
+    return [out]
+
+
+def write_badges(run: Run, folder: Path) -> list[Path]:
+    """Writes all badges of a run into a folder. Raises UsageError where that cannot be done."""
+    found = badges(run)
+    for name, content in found.items():
+        write_badge(content, folder / name)
+    return [folder / name for name in found]
+
+
+def write_badge(content: dict[str, Any], path: Path) -> None:
+    """Raises UsageError where the file cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The badge cannot be written to {path}: {error.strerror}.") from None
+
+
+def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
+    counts = Counter(tallies.kind_of(item) for item in run.items if item.implementation == implementation)
+    judged = sum(counts[kind] for kind in (tallies.PASSED, tallies.KNOWN, tallies.UNEXPECTED))
+    if not judged:
+        return "not judged", UNKNOWN
+    told = f"{counts[tallies.PASSED]}/{judged} requirements"
+    if counts[tallies.UNSUPPORTED]:
+        told += f", {counts[tallies.UNSUPPORTED]} unsupported"
+    return told, _colour(counts[tallies.UNEXPECTED], counts[tallies.KNOWN])
+
+
+def _of_dtype(run: Run, implementation: str, dtype: str) -> tuple[str, str]:
+    judged = [c for c in run.cases if c.implementation == implementation and c.dtype == dtype and c.outcome.was_run]
+    fixed = [case for case in judged if case.stratum != "random"]
+    if not fixed:
+        return "not judged", UNKNOWN
+    passed = sum(not case.outcome.is_failure for case in fixed)
+    failed = [case for case in judged if case.outcome.is_failure]  # random ones too, of which failures alone are recorded
+    unexpected = sum(case.status == "unexpected" for case in failed)
+    profile, largest = _largest(run, implementation, dtype)
+    told = f"{passed}/{len(fixed)} cases ({profile})"
+    if largest is not None:
+        told += f", largest r {short(largest)}"
+    return told, _colour(unexpected, len(failed) - unexpected)
+
+
+def _largest(run: Run, implementation: str, dtype: str) -> tuple[str, float | None]:
+    """The profile by which a dtype is judged, and the largest r under it."""
+    profile = run.implementations[implementation].profile.get(dtype, UNDECLARED)
+    found = Distribution()
+    for item in run.items:
+        if item.implementation == implementation:
+            for entry in item.accuracy:
+                if (entry.dtype, entry.profile) == (dtype, profile):
+                    found.merge(entry.count, entry.max, entry.histogram)
+    return profile, found.max if found.count else None
+
+
+def _colour(unexpected: int, known: int) -> str:
+    return WRONG if unexpected else KNOWN if known else RIGHT
