@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode
@@ -30,6 +31,7 @@ def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", 
     """
     if not ((workers.isascii() and workers.isdigit()) or workers in ("auto", "logical")):
         raise UsageError(f"-n {workers} is neither a number of processes nor auto.")
+    _demand_expression(keyword)
     for name in FOREIGN_SETTINGS:
         os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
@@ -43,6 +45,14 @@ def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", 
     if session.ending in ENDINGS:
         print(ENDINGS[session.ending], file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
+
+
+def _demand_expression(keyword: str) -> None:
+    """Raises UsageError for what pytest would refuse, too, but in each worker, which ends with an internal error."""
+    try:
+        Expression.compile(keyword)
+    except Exception as error:  # a class of its own in each version of pytest
+        raise UsageError(f"-k {keyword!r} cannot be read as names with and, or, not and parentheses: {error}.") from None
 
 
 def _plugins(workers: str, more: Sequence[str]) -> list[str]:

@@ -63,6 +63,7 @@ def lines_of(result: Result, state: str) -> list[str]:
         (["run", "--implementation", named("misspelt")], "gruoped-heads"),
         (["run", "--max-examples", "many"], "many"),
         (["run", "-n", "some"], "-n some"),
+        (["run", "-k", "MASK and not 'x y'"], "cannot be read as names with and, or, not"),
         (["golden", "add", TEXT], "--requirement"),
         (["no-such-command"], "no-such-command"),
     ],

@@ -1,87 +1,104 @@
-"""Trends as a picture: what passes, how accurate, how fast, run by run."""
+"""Trends as a picture: what passes, how accurate, how fast, run by run. A Vega-Lite specification, drawn by vl-convert."""
 
-import io
 import math
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from itertools import cycle
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
 from conformance.history.trend import Point, Trend
 
-SIZE = 10.0, 9.0  # inches
-MARKERS = "osD^vP*X"
+WIDTH, HEIGHT = 720, 190  # pixels of a panel
+MOMENT = "%Y-%m-%d %H:%M:%S"
 SMALLEST_R = 1e-3  # what is drawn of a smaller one, on the logarithmic axis
 
 
 def write_plot(trends: Sequence[Trend], path: Path) -> None:
     """Writes an SVG file of three panels over the runs in time: share of requirements passed, largest r, relative time.
 
-    Where the framework's version changed, it is written at the point. Raises UsageError without matplotlib, and where the file
+    Where the framework's version changed, it is written at the point. Raises UsageError without vl-convert, and where the file
     cannot be written.
     """
     try:
-        import matplotlib
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
+        import vl_convert
     except ImportError:
-        raise UsageError("A plot needs matplotlib: pip install 'attention-conformance[report]'.") from None
-    moments = sorted({point.started for trend in trends for point in trend.points})
-    # equal runs give equal bytes: no date, and ids that do not change
-    with matplotlib.rc_context({"svg.hashsalt": "attention-conformance", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        FigureCanvasSVG(figure)
-        _draw(figure, trends, moments)
-        text = io.StringIO()
-        about = {"Date": None, "Title": "History", "Description": _described(trends, moments)}
-        figure.savefig(text, format="svg", metadata=about)
+        raise UsageError("A plot needs vl-convert-python: pip install 'attention-conformance[report]'.") from None
+    drawn: str = vl_convert.vegalite_to_svg(specification(trends))
+    named = f'<svg role="graphics-document" aria-roledescription="plot" aria-label="{escape(_described(trends))}" '
+    text = named + drawn.removeprefix("<svg ")
     try:
-        path.write_text(text.getvalue(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"The plot cannot be written to {path}: {error.strerror}.") from None
 
 
-def _draw(figure: Any, trends: Sequence[Trend], moments: Sequence[datetime]) -> None:
-    panels: tuple[tuple[str, Callable[[Point], float | None]], ...] = (
-        ("requirements passed, % of judged", _share),
-        ("largest r = error / budget", _largest),
-        ("time relative to baseline", lambda point: point.speed),
+def specification(trends: Sequence[Trend]) -> dict[str, Any]:
+    """The picture as Vega-Lite has it, data included."""
+    panels: tuple[tuple[str, Callable[[Point], float | None], str], ...] = (
+        ("requirements passed, % of judged", _share, "linear"),
+        ("largest r = error / budget", _largest, "log"),
+        ("time relative to baseline", lambda point: point.speed, "log"),
     )
-    axes = figure.subplots(len(panels), 1, sharex=True)
-    for axis, (title, measure) in zip(axes, panels, strict=True):
-        for trend, style in zip(trends, cycle(_styles()), strict=False):
-            _line(axis, trend, measure, moments, style)
-        axis.set_ylabel(title)
-        axis.grid(alpha=0.3)
-    for axis in axes[1:]:
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter("{x:g}")
-    axes[1].axhline(1.0, color="black", linewidth=0.8, linestyle=":")  # the budget
-    places = range(len(moments))
-    axes[-1].set_xticks(places, [f"{moment:%Y-%m-%d\n%H:%M}" for moment in moments])
-    axes[-1].set_xlim(-0.5, len(moments) - 0.5)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    drawn = [_panel(title, scale, rows, _moments(trends)) for title, measure, scale in panels if (rows := _rows(trends, measure))]
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "background": "white",
+        "config": {
+            "font": "sans-serif",
+            "legend": {"title": None, "labelLimit": 0, "columns": 1 + len(trends) // 14},
+            "range": {"category": {"scheme": "tableau20" if len(trends) > 10 else "tableau10"}},
+        },
+        "vconcat": drawn,
+    }
 
 
-def _styles() -> list[dict[str, Any]]:
-    """Colours with markers of their own, so that lines can be told apart without colour."""
-    return [{"color": f"C{place % 10}", "marker": MARKERS[place % len(MARKERS)]} for place in range(40)]
+def _rows(trends: Sequence[Trend], measure: Callable[[Point], float | None]) -> list[dict[str, Any]]:
+    """A row for each point that has the figure; with the version where it is another one than before."""
+    rows = []
+    for trend in trends:
+        before = None
+        for point in trend.points:
+            value = measure(point)
+            changed = before is not None and point.framework_version != before.framework_version
+            before = point
+            if value is not None:
+                version = (point.framework_version or "?") if changed else ""
+                rows.append(
+                    {"run": f"{point.started:{MOMENT}}", "name": trend.implementation, "value": value, "version": version}
+                )
+    return rows
 
 
-def _line(
-    axis: Any, trend: Trend, measure: Callable[[Point], float | None], moments: Sequence[datetime], style: dict[str, Any]
-) -> None:
-    values = [measure(point) for point in trend.points]
-    places = [moments.index(point.started) for point in trend.points]
-    axis.plot(places, [math.nan if value is None else value for value in values], label=trend.implementation, **style)
-    before = None
-    for place, value, point in zip(places, values, trend.points, strict=True):
-        if before is not None and point.framework_version != before and value is not None:
-            axis.annotate(point.framework_version or "?", (place, value), xytext=(3, 4), textcoords="offset points", fontsize=7)
-        before = point.framework_version
+def _moments(trends: Sequence[Trend]) -> list[str]:
+    return [f"{moment:{MOMENT}}" for moment in sorted({point.started for trend in trends for point in trend.points})]
+
+
+def _panel(title: str, scale: str, rows: list[dict[str, Any]], moments: Sequence[str]) -> dict[str, Any]:
+    """Lines told apart by colour and by the shape of their points; the axis of time names each run."""
+    x = {"field": "run", "type": "ordinal", "scale": {"domain": moments}, "axis": {"title": None, "labelAngle": -35}}
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "title": title,
+        "scale": {"type": scale, "zero": False, "nice": scale == "linear"},
+    }
+    name = {"field": "name", "type": "nominal"}
+    # two scales of equal colours, of which one has the legend, else there would be one for colours and one for shapes
+    lines = {"mark": {"type": "line"}, "encoding": {"color": {**name, "legend": None}}}
+    points = {"mark": {"type": "point", "filled": True, "size": 55}, "encoding": {"color": name, "shape": name}}
+    versions = {
+        "mark": {"type": "text", "align": "left", "dx": 6, "dy": -7, "fontSize": 9, "color": "#555"},
+        "encoding": {"text": {"field": "version"}},
+    }
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "data": {"values": rows},
+        "encoding": {"x": x, "y": y},
+        "layer": [lines, points, versions],
+        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+    }
 
 
 def _share(point: Point) -> float | None:
@@ -93,9 +110,10 @@ def _largest(point: Point) -> float | None:
     return max(SMALLEST_R, *finite) if finite else None
 
 
-def _described(trends: Sequence[Trend], moments: Sequence[datetime]) -> str:
+def _described(trends: Sequence[Trend]) -> str:
     """What the picture shows, for whoever cannot see it."""
+    moments = _moments(trends)
     latest = ", ".join(
-        f"{trend.implementation} passes {trend.points[-1].share:.0%}" for trend in trends if trend.points[-1].share is not None
+        f"{trend.implementation} passes {share:.0%}" for trend in trends if (share := trend.points[-1].share) is not None
     )
-    return f"{len(moments)} runs, {moments[0]:%Y-%m-%d} to {moments[-1]:%Y-%m-%d}. In the last run of each: {latest}."
+    return f"{len(moments)} runs, {moments[0]} to {moments[-1]}. In the last run of each: {latest}."
