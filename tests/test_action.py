@@ -12,9 +12,8 @@ from conformance.ci.action import SUMMARY_LIMIT, act
 from conformance.ci.inputs import OPTIONS, PREFIX, Inputs
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
-from conformance.records import read_records, requirement_entry
+from conformance.records import read_records
 from conformance.run_options import RUN_OPTIONS
-from conformance.specification import requirements
 from conformance.verdict import Outcome
 from tests.support import runs
 
@@ -155,49 +154,38 @@ def test_a_run_shows_itself_in_all_places(github: dict[str, str], capfd: pytest.
     assert Path("reports/junit.xml").exists()
 
 
-def baseline(path: Path, **how: Any) -> str:
-    """Records of an earlier run of the same function."""
-    entry = runs.implementation("mine.py:attention")
-    asked = [requirement_entry(requirements()[identifier]) for identifier in ("ATT-OUT-004", "ATT-SCALE-001")]
-    runs.write(path, runs.header([entry], asked), runs.item(entry.name, "ATT-OUT-004", **how))
-    return str(path)
+def merged(github: dict[str, str], before: dict[str, Any], after: dict[str, Any], code: ExitCode) -> ExitCode:
+    """What the action makes of records, as from a single shard, beside a baseline."""
+    header = runs.header(["fine"], ["ATT-OUT-001", "ATT-OUT-002"], shard="1/1")
+    same = runs.item("fine", "ATT-OUT-002")
+    runs.write(Path("base.jsonl"), header, runs.item("fine", **before), same)
+    runs.write(Path("shard.jsonl"), header, runs.item("fine", **after), same, exit_code=code)
+    return act(github | {"CONFORMANCE_MERGE": "shard.jsonl", "CONFORMANCE_BASELINE": "base.jsonl"})
 
 
-def test_what_is_worse_than_the_baseline_fails_the_step(github: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
-    github["CONFORMANCE_BASELINE"] = baseline(Path("base.jsonl"))
-    assert act(github) == ExitCode.UNEXPECTED
+def test_what_is_worse_than_the_baseline_is_shown(github: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert merged(github, {}, FAILS, ExitCode.UNEXPECTED) == ExitCode.UNEXPECTED
     assert outputs(github)["worse"] == "1"
-    assert "::error title=Worse than the baseline::newly failing: ATT-OUT-004" in capfd.readouterr().out
+    assert "::error title=Worse than the baseline::newly failing: ATT-OUT-001" in capfd.readouterr().out
     assert "# Comparison with the baseline" in Path(github["GITHUB_STEP_SUMMARY"]).read_text()
     assert json.loads(Path("reports/comparison.json").read_text())["worse"] == 1
 
 
-def test_what_was_as_bad_before_is_not_worse(github: dict[str, str]) -> None:
-    github["CONFORMANCE_BASELINE"] = baseline(Path("base.jsonl"), **FAILS)
-    act(github)
-    assert outputs(github)["worse"] == "0"
-
-
-def known(requirement: str) -> str:
-    """An expectations file."""
-    Path("known.toml").write_text(f'[[expected]]\nrequirement = "{requirement}"\noutcome = "WRONG_VALUE"\nreason = "zeros"\n')
-    return "known.toml"
-
-
-def test_a_new_failure_that_is_stated_as_known_is_not_worse(github: dict[str, str]) -> None:
-    github |= {"CONFORMANCE_SELECT": "ATT-OUT-004", "CONFORMANCE_EXPECTATIONS": known("ATT-OUT-004")}
-    github["CONFORMANCE_BASELINE"] = baseline(Path("base.jsonl"))
-    assert act(github) == ExitCode.AS_EXPECTED
-    assert outputs(github)["worse"] == "0"
-
-
-def test_the_step_fails_for_what_is_worse_though_all_is_as_expected(github: dict[str, str]) -> None:
-    Path("skips").write_text("ATT-OUT-004\n")
-    github |= {"CONFORMANCE_SKIPS": "skips", "CONFORMANCE_EXPECTATIONS": known("ATT-SCALE-001")}
-    assert act(github) == ExitCode.AS_EXPECTED
-    github["CONFORMANCE_BASELINE"] = baseline(Path("base.jsonl"))
-    assert act(github) == ExitCode.UNEXPECTED
-    assert outputs(github)["worse"] == "1"
+@pytest.mark.parametrize(
+    ("before", "after", "code", "worse", "ends"),
+    [
+        (FAILS, FAILS, ExitCode.UNEXPECTED, "0", ExitCode.UNEXPECTED),
+        ({}, {**FAILS, "status": "expected"}, ExitCode.AS_EXPECTED, "0", ExitCode.AS_EXPECTED),
+        ({}, {"outcome": Outcome.SKIPPED}, ExitCode.AS_EXPECTED, "1", ExitCode.UNEXPECTED),
+        ({}, {"outcome": Outcome.SKIPPED}, ExitCode.INCONCLUSIVE, "1", ExitCode.INCONCLUSIVE),
+    ],
+    ids=["as bad before", "stated as known", "worse though as expected", "interrupted"],
+)
+def test_the_step_fails_for_what_is_unexpected_or_worse(
+    github: dict[str, str], before: dict[str, Any], after: dict[str, Any], code: ExitCode, worse: str, ends: ExitCode
+) -> None:
+    assert merged(github, before, after, code) == ends
+    assert (outputs(github)["worse"], outputs(github)["exit-code"]) == (worse, str(int(ends)))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +193,7 @@ def test_the_step_fails_for_what_is_worse_though_all_is_as_expected(github: dict
     [
         ({"CONFORMANCE_BASELINE": "no_such.jsonl"}, "no_such.jsonl cannot be read"),
         ({"CONFORMANCE_MERGE": "shards/*/records.jsonl"}, "no records to merge"),
-        ({"CONFORMANCE_TIER": "halfway"}, "could not be started"),
+        ({"CONFORMANCE_TIER": "halfway"}, "'halfway' is not one of"),
         ({"CONFORMANCE_TIMING": "perhaps"}, "make it true or false"),
     ],
 )

@@ -56,6 +56,16 @@ def test_a_failure_is_annotated_at_the_adapters_line(source: Path) -> None:
     assert notice.startswith("::notice file=src/layers.py,line=12,title=Diagnosis of flawed::matches fault scale-missing")
 
 
+def test_of_several_cases_one_with_the_outcome_of_the_item_is_shown(source: Path) -> None:
+    cases = [
+        runs.case(n, "flawed", "ATT-OUT-000", outcome=outcome, message=f"message {n}")
+        for n, outcome in enumerate(("NONFINITE", "WRONG_VALUE"))
+    ]
+    (line,) = annotations(failing_run(source, 1, *cases), source, source)
+    assert "message 1" in line
+    assert "message 0" not in line
+
+
 def test_a_convention_that_is_not_as_declared_is_annotated(source: Path) -> None:
     run = runs.run(source, runs.header(["flawed"]), runs.convention("flawed", observed="nan", agrees=False))
     assert annotations(run, source, source) == [

@@ -39,8 +39,6 @@ def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
     base = read_records(inputs.baseline) if inputs.baseline else None  # before the run, which takes longer
     records = inputs.reports / "records.jsonl"
     code = _merge(inputs, records) if inputs.merge else _run(inputs)
-    if code is ExitCode.USAGE_ERROR:
-        raise UsageError("The run could not be started; what it says above tells why.")
     run = read_records(records, partial=True)
     _show(run, inputs.reports, environment)
     comparison = _compare(base, run, inputs.reports, environment) if base else None
@@ -55,13 +53,23 @@ def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
 
 
 def _run(inputs: Inputs) -> ExitCode:
-    """In a process of its own, which may die, and whose output is no workflow command, whatever the implementation prints."""
-    token = secrets.token_hex(16)
+    """In a process of its own, which may die, and whose output is no workflow command, whatever the implementation prints.
+
+    Raises UsageError with what the run says of a mistake.
+    """
+    token, said = secrets.token_hex(16), ""
     print(f"::stop-commands::{token}", flush=True)
-    ended = subprocess.run([sys.executable, "-P", "-m", "conformance", "run", *inputs.words], check=False)
+    command = [sys.executable, "-P", "-m", "conformance", "run", *inputs.words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            print(line, end="", file=sys.stderr, flush=True)
+            said = line.strip() or said
     print(f"::{token}::", flush=True)
-    known = ended.returncode in {int(code) for code in ExitCode}
-    return ExitCode(ended.returncode) if known else ExitCode.INCONCLUSIVE
+    if process.returncode == ExitCode.USAGE_ERROR:
+        raise UsageError(said or "The run could not be started.")
+    known = process.returncode in {int(code) for code in ExitCode}
+    return ExitCode(process.returncode) if known else ExitCode.INCONCLUSIVE
 
 
 def _merge(inputs: Inputs, records: Path) -> ExitCode:
@@ -77,7 +85,8 @@ def _show(run: Run, reports: Path, environment: Mapping[str, str]) -> None:
     """The tables in the job summary, unexpected results at their lines, badges in the reports."""
     _summarise(environment, summary_page(run))
     root = Path(environment.get("GITHUB_WORKSPACE") or ".")
-    print(*annotations(run, Path.cwd(), root), sep="\n", flush=True)
+    for line in annotations(run, Path.cwd(), root):
+        print(line, flush=True)
     write_badges(run, reports / "badges")
 
 

@@ -72,11 +72,12 @@ def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
 
 
 def _message(run: Run, item: Item, cases: list[Case]) -> str:
-    """Sentence, reason, and the first unexpected case with the command that shows it again."""
-    first = next((case for case in cases if case.status == "unexpected"), None)
+    """Sentence, reason, and an unexpected case, if possible of the item's outcome, with the command that shows it again."""
+    unexpected = [case for case in cases if case.status == "unexpected"]
+    shown = next((case for case in unexpected if case.outcome is item.outcome), unexpected[0] if unexpected else None)
     told = [run.requirements[item.requirement].sentence, item.reason]
-    if first is not None:
-        told += [first.text, first.message, first.repro]
+    if shown is not None:
+        told += [shown.text, shown.message, shown.repro]
     return "\n".join(line for line in told if line)
 
 
