@@ -9,7 +9,7 @@ import pytest
 from conformance.comparison import Change, Comparison, Kind, compare
 from conformance.comparison.model import WORSE
 from conformance.errors import UsageError
-from conformance.records import Counts, Header, Line, Run, SelfComparison, read_records
+from conformance.records import Counts, Header, Item, Line, Run, SelfComparison, read_records
 from conformance.verdict import Outcome
 from tests.support import runs
 
@@ -179,6 +179,14 @@ def test_failures_in_other_random_cases_alone_are_not_compared(made: Any, other:
         assert any("drawn differently" in remark for remark in comparison.not_compared)
 
 
+def test_a_known_failure_that_other_random_cases_make_unexpected_is_not_compared(made: Any) -> None:
+    known = runs.case(1, outcome="WRONG_VALUE", status="expected")
+    drawn = runs.case(2, outcome="WRONG_VALUE", stratum="random")
+    before, after = [runs.item(**KNOWN), known], [runs.item(**FAILS), known, drawn]
+    assert only(made(before, after)).kind is Kind.UNEXPECTED
+    assert made(before, [header(seed=8), *after]).changes == ()
+
+
 def test_a_golden_case_that_fails_is_compared_whatever_the_seed(made: Any) -> None:
     after = [header(seed=8), runs.item(**FAILS), runs.case(1, outcome="WRONG_VALUE", stratum="golden")]
     assert only(made([runs.item(), runs.case(1, stratum="golden")], after)).kind is Kind.NEWLY_FAILING
@@ -307,6 +315,13 @@ def test_speeds_that_cannot_be_compared(made: Any, changes: dict[str, Any], told
     assert any(told in remark for remark in comparison.not_compared)
 
 
+def test_runs_that_were_timed_alone_are_compared(made: Any) -> None:
+    before, after = ([line for line in timed(*ends) if not isinstance(line, Item)] for ends in ((1.0, 1.2), (2.0, 2.2)))
+    comparison = made(before, after)
+    assert only(comparison).kind is Kind.SLOWER
+    assert comparison.verdict == "Something is worse: 1 slower (0 results and 1 timings compared)."
+
+
 def test_an_unsound_self_comparison_takes_the_ratios_away(made: Any) -> None:
     unsound = SelfComparison(
         implementation="fine", operation="attention", suite="cpu-small", shape="decode", dtype="float32", ratio=1.2,
@@ -345,5 +360,5 @@ def test_versions_machines_and_declarations_are_told(made: Any) -> None:
 
 
 def test_runs_of_nothing_have_nothing_in_common(made: Any) -> None:
-    with pytest.raises(UsageError, match="the base judged nothing"):
+    with pytest.raises(UsageError, match="the base is of nothing"):
         made([header()], [runs.item()])

@@ -100,7 +100,7 @@ def bad_files(folder: Path) -> dict[str, tuple[Path, Path, str]]:
         "truncated": (good, truncated, "truncated.jsonl is truncated"),
         "foreign": (foreign, good, "foreign.jsonl, line 1 is no record"),
         "newer": (good, newer, "upgrade attention-conformance"),
-        "disjoint": (good, other, "the base judged fine, the new run flawed"),
+        "disjoint": (good, other, "the base is of fine, the new run of flawed"),
     }
 
 

@@ -88,6 +88,12 @@ def test_r_under_another_profile_does_not_count(tmp_path: Path) -> None:
     assert trends([read_records(path)])[0].points[0].accuracy == {"float32": (0.2, 0.2)}
 
 
+def test_a_run_that_only_timed_has_its_speed(tmp_path: Path) -> None:
+    path = written(tmp_path, 1, runs.timing("fine", baseline="numpy-direct", ratio=2.0))
+    (trend,) = trends([read_records(path)])
+    assert (trend.points[0].speed, trend.points[0].share) == (pytest.approx(2.0), None)
+
+
 def test_a_run_given_twice_counts_once(files: list[Path]) -> None:
     assert trends(map(read_records, files * 2)) == trends(map(read_records, files))
 

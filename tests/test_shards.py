@@ -136,6 +136,12 @@ def test_a_shard_that_does_not_exist_costs_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_shards_with_a_random_seed_are_refused_at_once(tmp_path: Path) -> None:
+    done = run_command("run", "--shard", "1/2", "--seed", "random", folder=tmp_path)
+    assert done.returncode == ExitCode.USAGE_ERROR
+    assert "all shards need one seed" in done.stderr
+
+
 # What cannot be merged
 
 

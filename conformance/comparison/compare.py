@@ -14,11 +14,12 @@ def compare(base: Run, new: Run) -> Comparison:
     common = ground(base, new)
     results, of_results, compared = changed_results(base, new, common)
     accuracy, of_accuracy = changed_accuracy(base, new, common)
-    speed, of_speed = changed_speed(base, new, common)
+    speed, of_speed, timings = changed_speed(base, new, common)
     order = {kind: place for place, kind in enumerate(Kind)}
     changes = [*results, *changed_conventions(base, new), *accuracy, *speed]
     return Comparison(
         compared=compared,
+        timings=timings,
         changes=tuple(sorted(changes, key=lambda change: (order[change.kind], change.implementation, change.subject))),
         differences=common.differences,
         not_compared=(*common.remarks, *of_results, *of_accuracy, *of_speed),

@@ -46,13 +46,19 @@ def ground(base: Run, new: Run) -> Ground:
 
 
 def _demand_common_results(base: Run, new: Run) -> None:
-    pairs = [{(item.requirement, item.implementation) for item in run.items} for run in (base, new)]
-    if not pairs[0] & pairs[1]:
-        judged = [", ".join(sorted({name for _, name in some})[:5]) or "nothing" for some in pairs]
+    results = [_results(run) for run in (base, new)]
+    if not results[0] & results[1]:
+        judged = [", ".join(sorted({name for name, *_ in some})[:5]) or "nothing" for some in results]
         raise UsageError(
-            f"The two runs have no result in common, so there is nothing to compare: the base judged {judged[0]}, the new run "
-            f"{judged[1]}, and no requirement on one implementation is in both."
+            f"The two runs have no result in common, so there is nothing to compare: the base is of {judged[0]}, the new run of "
+            f"{judged[1]}, and no requirement or timing of one implementation is in both."
         )
+
+
+def _results(run: Run) -> set[tuple[str, ...]]:
+    """What was judged or timed, the implementation first."""
+    judged = {(item.implementation, item.requirement) for item in run.items}
+    return judged | {(t.implementation, t.operation, t.suite, t.shape, t.dtype, t.passes, t.device) for t in run.timings}
 
 
 def _draws(run: Run) -> dict[str, str]:

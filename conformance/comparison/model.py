@@ -64,10 +64,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``compared`` pairs of requirement and implementation, the ``changes``, the ``differences`` in what was run and where, and
-    what was ``not_compared``, in sentences that say why."""
+    """``compared`` pairs of requirement and implementation, and ``timings``; the ``changes``, the ``differences`` in what was run
+    and where, and what was ``not_compared``, in sentences that say why."""
 
     compared: int
+    timings: int
     changes: tuple[Change, ...]
     differences: tuple[str, ...]
     not_compared: tuple[str, ...]
@@ -85,4 +86,5 @@ class Comparison:
         counts = Counter(change.kind for change in self.changes)
         told = ", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind])
         start = "Something is worse" if self.worse else "Nothing is worse"
-        return f"{start}: {told or 'no change'} ({self.compared} results compared)."
+        compared = f"{self.compared} results" + (f" and {self.timings} timings" if self.timings else "")
+        return f"{start}: {told or 'no change'} ({compared} compared)."

@@ -44,6 +44,7 @@ def as_json(comparison: Comparison, base: Run, new: Run) -> str:
     document: dict[str, Any] = {
         "worse": len(comparison.worse),
         "compared": comparison.compared,
+        "timings": comparison.timings,
         "verdict": comparison.verdict,
         "base": _side(base),
         "new": _side(new),

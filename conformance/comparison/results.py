@@ -15,10 +15,11 @@ SHOWN_CASES = 3
 
 @dataclass
 class _Cases:
-    """The recorded cases of an item: golden and designed ones by stratum and id, and whether random ones failed."""
+    """The recorded cases of an item: golden and designed ones by stratum and id, and whether random ones failed, unexpectedly."""
 
     fixed: dict[Pair, Case] = field(default_factory=dict)
     random_failed: bool = False
+    random_unexpected: bool = False
 
     @property
     def failing(self) -> set[Pair]:
@@ -31,6 +32,10 @@ class _Cases:
     @property
     def failed_in_random_ones_only(self) -> bool:
         return self.random_failed and not self.failing
+
+    @property
+    def unexpected_in_random_ones_only(self) -> bool:
+        return self.random_unexpected and not any(case.status == "unexpected" for case in self.fixed.values())
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ def _answers(run: Run) -> dict[Pair, _Answer]:
         own = cases[case.requirement, case.implementation]
         if case.stratum == "random":
             own.random_failed |= case.outcome.is_failure
+            own.random_unexpected |= case.status == "unexpected"
         else:
             own.fixed[case.stratum, case.id] = case
     keys = ((item.requirement, item.implementation) for item in run.items)
@@ -71,8 +77,10 @@ def _answers(run: Run) -> dict[Pair, _Answer]:
 
 def _hangs_on_draws(before: _Answer, after: _Answer, ground: Ground) -> bool:
     """Whether the two differ by random cases that one of the runs did not have."""
-    if ground.same_draws or before.item.outcome is after.item.outcome:
+    if ground.same_draws:
         return False
+    if before.item.outcome is after.item.outcome:
+        return before.item.status == "expected" and after.cases.unexpected_in_random_ones_only
     return any(
         answer.cases.failed_in_random_ones_only and answer.item.outcome.is_failure and other.item.outcome.was_run
         for answer, other in ((before, after), (after, before))

@@ -24,14 +24,14 @@ class _Interval:
     measure: str
 
 
-def changed_speed(base: Run, new: Run, ground: Ground) -> tuple[list[Change], list[str]]:
-    """The changes, and remarks on timings that cannot be compared."""
+def changed_speed(base: Run, new: Run, ground: Ground) -> tuple[list[Change], list[str], int]:
+    """The changes, remarks on timings that cannot be compared, and how many were."""
     before = {_key(timing): timing for timing in base.timings}
     common = [(before[_key(timing)], timing) for timing in new.timings if _key(timing) in before]
     changes = [_failing(*pair) for pair in common if pair[1].outcome.is_failure and pair[0].outcome is Outcome.PASS]
     timed = [(then, now) for then, now in common if then.median_seconds is not None and now.median_seconds is not None]
     if timed and not ground.same_machine:
-        return changes, ["Speed is not compared: the runs took place on different machines."]
+        return changes, ["Speed is not compared: the runs took place on different machines."], 0
     unsound = _unsound(base) | _unsound(new)
     reasons: Counter[str] = Counter()
     for then, now in timed:
@@ -40,7 +40,8 @@ def changed_speed(base: Run, new: Run, ground: Ground) -> tuple[list[Change], li
             reasons[found] += 1
         elif found is not None:
             changes.append(found)
-    return changes, [f"{number} timings are not compared: {reason}." for reason, number in reasons.items()]
+    remarks = [f"{number} timings are not compared: {reason}." for reason, number in reasons.items()]
+    return changes, remarks, len(timed) - reasons.total()
 
 
 def _key(timing: Timing) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class Trend:
 
 
 def trends(runs: Iterable[Run]) -> tuple[Trend, ...]:
-    """A trend for each implementation that was judged in any of the runs; a run that is given twice counts once."""
+    """A trend for each implementation that was judged or timed in any of the runs; a run that is given twice counts once."""
     ordered: list[Run] = []
     for run in sorted(runs, key=lambda run: run.header.started):
         if not any(run.headers == other.headers for other in ordered):
@@ -76,12 +76,18 @@ def trends(runs: Iterable[Run]) -> tuple[Trend, ...]:
 
 
 def _trend(name: str, runs: Sequence[Run]) -> Trend:
-    judged = [run for run in runs if any(item.implementation == name and item.outcome.was_run for item in run.items)]
+    judged = [run for run in runs if _says_something(run, name)]
     ratios = [_ratios(run, name) for run in judged]
     timed = [some for some in ratios if some]
     shapes = set.intersection(*(set(some) for some in timed)) if timed else set()
     points = tuple(_point(run, name, some, shapes) for run, some in zip(judged, ratios, strict=True))
     return Trend(name, runs[-1].implementations[name].framework, points)
+
+
+def _says_something(run: Run, name: str) -> bool:
+    """Whether the implementation was judged or timed, and not merely listed."""
+    judged = any(item.implementation == name and item.outcome.was_run for item in run.items)
+    return judged or any(timing.implementation == name and timing.outcome.was_run for timing in run.timings)
 
 
 def _point(run: Run, name: str, ratios: dict[Shape, float], shapes: set[Shape]) -> Point:

@@ -62,6 +62,9 @@ def settings_from(config: pytest.Config) -> Settings:
     if examples < 0:
         raise UsageError(f"--max-examples {examples} must not be negative.")
     _demand_time_limit(config)
+    shard = Shard.parse(option.conformance_shard) if option.conformance_shard else Shard()
+    if shard.count > 1 and option.seed == "random":
+        raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")
     known = requirements()
     reports = Path(option.reports) if option.reports else None
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
@@ -78,7 +81,7 @@ def settings_from(config: pytest.Config) -> Settings:
         time_limit=option.time_limit or TIME_LIMITS[option.tier],
         timing=option.timing,
         diagnosis=not option.no_diagnosis,
-        shard=Shard.parse(option.conformance_shard) if option.conformance_shard else Shard(),
+        shard=shard,
     )
 
 
