@@ -100,6 +100,13 @@ def test_more_and_fewer_cases_of_a_failing_requirement(made: Any) -> None:
     assert moved.worse
 
 
+def test_further_cases_that_are_stated_as_known_are_not_worse(made: Any) -> None:
+    def failing(*numbers: int) -> list[Line]:
+        return [runs.item(**KNOWN), *(runs.case(n, outcome="WRONG_VALUE", status="expected") for n in numbers)]
+
+    assert made([*failing(0), runs.case(1)], failing(0, 1)).changes == ()
+
+
 def test_a_case_that_only_the_new_run_has_is_not_said_to_fail_newly(made: Any) -> None:
     before = [runs.item(**FAILS), runs.case(0, outcome="WRONG_VALUE")]
     comparison = made(before, [*before, runs.case(1, outcome="WRONG_VALUE")])
@@ -250,6 +257,13 @@ def test_accuracy_is_compared_on_equal_problems_only(made: Any) -> None:
     assert made(random, judged(0.9, stratum="random")).changes == ()
 
 
+def test_failing_cases_say_nothing_of_accuracy(made: Any) -> None:
+    def failing(r: float) -> list[Line]:
+        return [runs.item(**FAILS), runs.case(0, r=0.2), runs.case(1, r=r, outcome="WRONG_VALUE")]
+
+    assert made(failing(2.0), failing(9.0)).changes == ()
+
+
 def test_another_profile_or_specification_measures_otherwise(made: Any) -> None:
     eager = runs.implementation("fine", profile={"float32": "eager"})
     comparison = made(judged(0.2), [header(implementations=[eager]), *judged(0.6)])
@@ -293,10 +307,18 @@ def test_quartiles_stand_in_for_missing_intervals(made: Any) -> None:
     change = only(made(timed(1, 1, **quick), timed(1, 1, **slow)))
     assert (change.kind, change.note) == (Kind.SLOWER, "quartiles of the time of a call")
     assert change.before == "2 ms [1.9 ms, 2.1 ms]"
-    of_the_baseline = only(made(timed(1, 1, "fine", **quick), timed(1, 1, "fine", **slow)))
+    itself = {"ratio_low": 1.0}
+    of_the_baseline = only(made(timed(1, 1, "fine", **{**quick, **itself}), timed(1, 1, "fine", **{**slow, **itself})))
     assert of_the_baseline.kind is Kind.SLOWER, "a baseline's ratio to itself says nothing"
     none = {**quick, "low_quartile_seconds": None}
     assert any("no interval" in remark for remark in made(timed(1, 1, **none), timed(1, 1, **none)).not_compared)
+
+
+def test_ratios_to_a_baseline_of_another_version_are_not_compared(made: Any) -> None:
+    fields = {name: getattr(runs.LINUX, name) for name in runs.LINUX.__struct_fields__}
+    environment = type(runs.LINUX)(**{**fields, "packages": {**runs.LINUX.packages, "numpy": "2.5.0"}})
+    newer = header(implementations=["fine", "flawed"], environment=environment)
+    assert made(timed(1.0, 1.2), timed(2.0, 2.2, made=newer)).changes == (), "the quartiles are the same"
 
 
 @pytest.mark.parametrize(

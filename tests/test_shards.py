@@ -182,6 +182,21 @@ def test_the_merged_run_ends_as_its_worst_shard(tmp_path: Path) -> None:
     assert read_records(tmp_path / "merged.jsonl").exit_code == ExitCode.UNEXPECTED
 
 
+def test_the_merged_results_stand_in_the_order_of_the_header(tmp_path: Path) -> None:
+    asked = ["ATT-OUT-001", "ATT-OUT-002"]
+    paths = []
+    for number, requirement in ((1, asked[1]), (2, asked[0])):
+        items = [runs.item(name, requirement) for name in ("flawed", "fine")]
+        header = runs.header(requirements=asked, shard=f"{number}/2")
+        paths.append(runs.write(tmp_path / f"{number}.jsonl", header, *items, runs.case(number, "flawed", requirement)))
+    invoke("merge", *paths, "--out", tmp_path / "merged.jsonl")
+    merged = read_records(tmp_path / "merged.jsonl")
+    assert [(item.requirement, item.implementation) for item in merged.items] == [
+        (requirement, name) for requirement in asked for name in ("fine", "flawed")
+    ]
+    assert [case.requirement for case in merged.cases] == asked
+
+
 def test_a_merge_overwrites_no_shard(tmp_path: Path) -> None:
     path = runs.write(tmp_path / "1.jsonl", runs.header(["fine"], shard="1/1"), runs.item())
     before = path.read_bytes()
