@@ -95,7 +95,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", *([] if fix else ["--check"]), ".")
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", ACTION)
-    session.run("zizmor", "--offline", "--no-progress", "--persona", "pedantic", *WORKFLOWS, ACTION)
+    session.run("zizmor", "--offline", "--no-progress", "--persona", "pedantic", ".github", ACTION)
 
 
 @nox.session(python=False)
