@@ -86,8 +86,7 @@ def _by_value(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expected: Ex
 
 def _with_nonfinite(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expected: Expected) -> Verdict:
     """Where something is not finite: the patterns must agree, overflow of the expected value to the dtype's infinity included."""
-    largest = float_type(expected.dtype).largest
-    due = np.where(np.abs(want) > largest * (1 + float_type(expected.dtype).unit_roundoff), np.copysign(np.inf, want), want)
+    due = overflowed(want, expected.dtype)
     same = (np.isnan(got) & np.isnan(due)) | (got == due)
     finite = np.isfinite(got) & np.isfinite(due)
     wrong = expected.judged & ~same & ~finite
@@ -95,6 +94,12 @@ def _with_nonfinite(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expect
         index = np.unravel_index(int(wrong.argmax()), wrong.shape)
         return _at(Outcome.NONFINITE, None, index, got, due, expected)
     return _by_value(np.where(finite & expected.judged, ratio, 0.0), got, want, expected)
+
+
+def overflowed(want: np.ndarray, dtype: str) -> np.ndarray:
+    """What is due for ``want`` in the dtype, where values that it cannot hold become infinite."""
+    largest = float_type(dtype).largest * (1 + float_type(dtype).unit_roundoff)
+    return np.where(np.abs(want) > largest, np.copysign(np.inf, want), want)
 
 
 def _at(

@@ -10,19 +10,21 @@ from conformance.accuracy import Accuracy
 from conformance.adapter import Implementation
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus, shrink
+from conformance.checks.pictures import picture
 from conformance.checks.procedures import PROCEDURES
 from conformance.errors import Unsupported
 from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
 from conformance.problem import Problem
-from conformance.records.model import Case, Counts, Item, StatusWord, Stratum
+from conformance.records.model import Case, Counts, Item, Picture, StatusWord, Stratum
 from conformance.specification.model import Requirement
 from conformance.verdict import Outcome
 
 UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is left out and the first is shrunk
 SHRINK_ATTEMPTS = 200
 RANDOM_FAILURES_RECORDED = 8  # per item; more are counted only
+PICTURES = 2  # per item, of its first failures; the shrunk one has its own
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class _Tally:
     inside: float = 0.0
     bitwise: list[bool] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    pictures: int = 0
 
 
 class ItemRun:
@@ -161,10 +164,20 @@ class ItemRun:
             status=status.word,
             reason=status.reason,
             repro=self._again(problem) if verdict.outcome.is_failure else "",
+            picture=self._picture(judgement) if verdict.outcome.is_failure else None,
         )
 
     def _again(self, problem: Problem) -> str:
         return repro_command(problem.text, self.subject.implementation, self.requirement.check)
+
+    def _picture(self, judgement: Judgement) -> Picture | None:
+        """For the first failures only: records stay small."""
+        if judgement.output is None or self.tally.pictures >= PICTURES:
+            return None
+        expected = self.judge.expected(judgement.problem, judgement.profile)
+        drawn = picture(judgement.output, expected, self.judge.inputs(judgement.problem), judgement.verdict)
+        self.tally.pictures += drawn is not None
+        return drawn
 
     def _shrink(self, free: bool) -> None:
         """Adds the smallest random problem that fails as the first one did, in front of the others."""
@@ -183,6 +196,7 @@ class ItemRun:
         if smallest is None or any(smallest.text == case.text for case in self.tally.cases):
             return
         before = len(self.tally.cases)
+        self.tally.pictures = 0
         self._case("random", smallest)
         self.tally.cases[:] = self.tally.cases[before:] + self.tally.cases[:before]
 

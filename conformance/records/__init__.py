@@ -22,6 +22,7 @@ from conformance.records.model import (
     ImplementationEntry,
     Item,
     Line,
+    Picture,
     RequirementEntry,
     SelfComparison,
     Tier,
@@ -35,7 +36,7 @@ from conformance.records.writer import RecordWriter
 
 __all__ = [
     "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation", "Footer",
-    "Growth", "Header", "ImplementationEntry", "Item", "Line", "RecordWriter", "RequirementEntry", "Run", "SelfComparison",
-    "Tier", "Timing", "Totals", "current_environment", "decode", "encode", "implementation_entry", "merge", "merge_files",
-    "merge_shards", "read_records", "requirement_entry",
+    "Growth", "Header", "ImplementationEntry", "Item", "Line", "Picture", "RecordWriter", "RequirementEntry", "Run",
+    "SelfComparison", "Tier", "Timing", "Totals", "current_environment", "decode", "encode", "implementation_entry", "merge",
+    "merge_files", "merge_shards", "read_records", "requirement_entry",
 ]  # fmt: skip

@@ -109,10 +109,38 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     observations: dict[str, str | bool | int | float] = msgspec.field(default_factory=dict)
 
 
+Cells = tuple[tuple[Number, ...], ...]
+
+
+class Picture(Data, frozen=True, kw_only=True):
+    """The worst head of a wrong output, small enough to be drawn: ``got``, ``want`` and ``r`` = error / budget as rows ×
+    columns, at most 24 × 24, with four significant digits. A larger matrix is cut into blocks, each shown by its entry of the
+    largest r; ``rows`` and ``columns`` are the first positions of the blocks in the matrix, ``size`` its numbers of rows and
+    columns, ``head`` its place in the output. r is NaN where nothing is judged, infinite where one of got and want is not finite
+    and the other differs. For attention with hidden pairs, ``visible`` says for each row which of the blocks of keys that begin
+    at ``keys`` its queries may attend to: # all, + some, . none."""
+
+    head: tuple[Count, ...]
+    size: tuple[Count, Count]
+    rows: tuple[Count, ...]
+    columns: tuple[Count, ...]
+    got: Cells
+    want: Cells
+    r: Cells
+    keys: tuple[Count, ...] = ()
+    visible: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("got", "want", "r"):
+            cells = tuple(tuple(float(entry) for entry in row) for row in getattr(self, name))
+            msgspec.structs.force_setattr(self, name, cells)
+
+
 class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
     """A problem on an implementation: all golden and designed cases that ran, of the random ones the failures. ``id`` is the
     requirement and the digest of the problem's ``text``. ``route`` is native, or says how the suite composed the request, such as
-    causal=mask. ``r`` is the largest error / budget, at ``index``, where the output was ``got`` in place of ``want``."""
+    causal=mask. ``r`` is the largest error / budget, at ``index``, where the output was ``got`` in place of ``want``.
+    The first failures of an item that have an output of the due shape have a ``picture`` of it."""
 
     NUMBERS = ("r", "got", "want", "budget")
 
@@ -133,6 +161,7 @@ class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
     status: StatusWord
     reason: str = ""
     repro: str = ""
+    picture: Picture | None = None
 
     @property
     def digest(self) -> str:
