@@ -28,6 +28,8 @@ LAYERS = (
     "soak",
     "faults",
     "diagnosis",
+    "reports.format reports.tallies reports.tables",
+    "page",
     "reports",
     "comparison history",
     "timing",
@@ -36,6 +38,7 @@ LAYERS = (
     "cli_records",
     "cli __main__",
 )
+REPORTS = ("reports", "page")
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 
 
@@ -45,9 +48,9 @@ def test_no_module_imports_a_later_one():
 
 
 def test_reports_know_records_and_no_judging():
-    known = {imported.split(".")[0] for module, imported in _imports() if module.startswith("reports")}
-    assert known == {"reports", "records", "accuracy", "verdict", "dtypes", "oracle", "errors"}
-    of_oracle = {imported for module, imported in _imports() if module.startswith("reports") and imported.startswith("oracle")}
+    known = {imported.split(".")[0] for module, imported in _imports() if module.startswith(REPORTS)}
+    assert known == {"reports", "page", "records", "accuracy", "verdict", "dtypes", "oracle", "errors"}
+    of_oracle = {imported for module, imported in _imports() if module.startswith(REPORTS) and imported.startswith("oracle")}
     assert of_oracle == {"oracle.profiles"}, "names of profiles are all that a report needs"
 
 
@@ -66,4 +69,10 @@ def _imports() -> Iterator[tuple[str, str]]:
                 if node.module == "conformance":
                     yield from ((module, alias.name) for alias in node.names if alias.name in PLACE)
                 elif node.module.startswith("conformance."):
-                    yield module, node.module.removeprefix("conformance.")
+                    package = node.module.removeprefix("conformance.")
+                    yield from ((module, _submodule(package, alias.name)) for alias in node.names)
+
+
+def _submodule(package: str, name: str) -> str:
+    """What ``from package import name`` brings: a module of the package where there is one of that name."""
+    return f"{package}.{name}" if (PACKAGE / package.replace(".", "/") / f"{name}.py").exists() else package

@@ -175,7 +175,14 @@ def test_missing_implementations_are_named(run: Run) -> None:
 
 def test_all_reports_are_written(run: Run, tmp_path: Path) -> None:
     paths = reports.write_reports(run, tmp_path / "reports")
-    assert [path.name for path in paths] == ["summary.md", "summary.json", "junit.xml", "results.csv", "timings.csv"]
+    assert [path.name for path in paths] == [
+        "summary.md",
+        "report.html",
+        "summary.json",
+        "junit.xml",
+        "results.csv",
+        "timings.csv",
+    ]
     assert all(path.stat().st_size for path in paths)
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):

@@ -31,7 +31,7 @@ def picture(output: np.ndarray, expected: Expected, inputs: Inputs, verdict: Ver
     keys, visible = _visible(inputs, head, positions, rows)
     return Picture(
         head=head,
-        size=(expected.shape[-2], expected.shape[-1]),
+        size=(r.shape[-2], r.shape[-1]),
         rows=tuple(int(positions[start]) for start in rows),
         columns=tuple(int(start) for start in columns),
         got=blocks[0],

@@ -115,8 +115,8 @@ Cells = tuple[tuple[Number, ...], ...]
 class Picture(Data, frozen=True, kw_only=True):
     """The worst head of a wrong output, small enough to be drawn: ``got``, ``want`` and ``r`` = error / budget as rows ×
     columns, at most 24 × 24, with four significant digits. A larger matrix is cut into blocks, each shown by its entry of the
-    largest r; ``rows`` and ``columns`` are the first positions of the blocks in the matrix, ``size`` its numbers of rows and
-    columns, ``head`` its place in the output. r is NaN where nothing is judged, infinite where one of got and want is not finite
+    largest r; ``rows`` and ``columns`` are the first positions of the blocks, ``size`` the numbers of judged rows and of columns,
+    ``head`` the matrix's place in the output. r is NaN where nothing is judged, infinite where one of got and want is not finite
     and the other differs. For attention with hidden pairs, ``visible`` says for each row which of the blocks of keys that begin
     at ``keys`` its queries may attend to: # all, + some, . none."""
 

@@ -12,12 +12,16 @@ from conformance.reports.summary import summary
 
 
 def write_reports(run: Run, folder: Path | str) -> list[Path]:
-    """Writes summary.md, summary.json, junit.xml, results.csv and, if there are timings, timings.csv; returns their paths.
+    """Writes summary.md, report.html, summary.json, junit.xml, results.csv and, if there are timings, timings.csv; returns their
+    paths.
 
     Raises UsageError where the folder cannot be written.
     """
+    from conformance.page import make_page  # here, since it brings Jinja along, and imports tables from this package
+
     texts = {
         "summary.md": summary_page(run),
+        "report.html": make_page(run),
         "summary.json": json.dumps(summary(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
         "junit.xml": junit_xml(run),
         "results.csv": results_csv(run),

@@ -1,0 +1,171 @@
+"""The matrix implementation × area, opened to requirements and to failing cases."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance.page.pictures import PackedPicture, packed
+from conformance.page.text import NAME, anchor, clean, figure
+from conformance.records import Case, Item, Run
+from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, kind_of
+
+MARKS = {
+    PASSED: "✓",
+    KNOWN: "◐",
+    UNEXPECTED: "✗",
+    UNSUPPORTED: "–",
+    SKIPPED: "○",
+}
+CASE_BYTES = 700_000  # of failing cases on the page, and
+PICTURE_BYTES = 500_000  # of their pictures: a page can be sent around
+CASES_SHOWN = 3  # of a requirement on an implementation
+
+
+@dataclass(frozen=True)
+class ShownCase:
+    """A failing case, with its picture if it has one and there is room."""
+
+    case: Case
+    picture: PackedPicture | None
+
+    @property
+    def r(self) -> str:
+        return "" if self.case.r is None else figure(self.case.r)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A requirement on an implementation; ``more`` failing cases stand in the records only."""
+
+    anchor: str
+    item: Item
+    sentence: str
+    cases: tuple[ShownCase, ...]
+    more: int
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.item)
+
+    @property
+    def ran(self) -> int:
+        counts = self.item.counts
+        return counts.golden + counts.designed + counts.random
+
+    @property
+    def opens(self) -> bool:
+        """Whether there is more to it than a line."""
+        return bool(self.cases)
+
+
+@dataclass(frozen=True)
+class AreaResults:
+    area: str
+    anchor: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(entry.kind for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An implementation; an area in which it has no item is None."""
+
+    anchor: str
+    name: str
+    about: str
+    missing: str
+    areas: tuple[AreaResults | None, ...]
+    diagnosis: tuple[str, ...]
+
+    @property
+    def counts(self) -> Counter[str]:
+        return sum((area.counts for area in self.areas if area), Counter())
+
+    @property
+    def unexpected(self) -> tuple[Entry, ...]:
+        return tuple(entry for area in self.areas if area for entry in area.entries if entry.kind == UNEXPECTED)
+
+
+def rows(run: Run) -> list[Row]:
+    """A row for each implementation, in the order of the header."""
+    shown = _shown_cases(run)
+    items: dict[tuple[str, str], list[Item]] = {}
+    for item in run.items:
+        items.setdefault((item.implementation, run.requirements[item.requirement].area), []).append(item)
+    anchors = {identifier: anchor(identifier, number) for number, identifier in enumerate(run.requirements)}
+    lines = _diagnoses(run)
+    made = []
+    for number, (name, entry) in enumerate(run.implementations.items()):
+        place = f"i{number}"
+        results = tuple(
+            AreaResults(area, f"{place}-{anchor(area, index)}", _entries(run, items[name, area], place, anchors, shown))
+            if (name, area) in items
+            else None
+            for index, area in enumerate(areas(run))
+        )
+        version = f" {entry.framework_version}" if entry.framework_version else ""
+        about = f"{entry.framework}{version}, {entry.device}"
+        made.append(Row(place, clean(name, NAME), about, entry.missing or "", results, lines.get(name, ())))
+    return made
+
+
+def _diagnoses(run: Run) -> dict[str, tuple[str, ...]]:
+    """Sentences by implementation, each with a capital letter."""
+    lines: dict[str, tuple[str, ...]] = {}
+    for diagnosis in run.diagnoses:
+        sentences = tuple(line[:1].upper() + line[1:] for line in diagnosis.lines)
+        lines[diagnosis.implementation] = lines.get(diagnosis.implementation, ()) + sentences
+    return lines
+
+
+def _entries(
+    run: Run, items: list[Item], place: str, anchors: dict[str, str], shown: dict[tuple[str, str], list[ShownCase]]
+) -> tuple[Entry, ...]:
+    made = []
+    for item in sorted(items, key=lambda item: item.requirement):
+        cases = tuple(shown.get((item.requirement, item.implementation), ()))
+        more = max(item.counts.failed - len(cases), 0)
+        sentence = run.requirements[item.requirement].sentence
+        made.append(Entry(f"{anchors[item.requirement]}.{place}", item, sentence, cases, more))
+    return tuple(made)
+
+
+def _shown_cases(run: Run) -> dict[tuple[str, str], list[ShownCase]]:
+    """Failing cases by item, as many as there is room for: the first of each item, then the second …; unexpected ones before."""
+    grouped = _failing(run)
+    turns = [
+        (key, cases[turn])
+        for turn in range(CASES_SHOWN)
+        for key, cases in sorted(grouped.items(), key=lambda entry: entry[1][0].status == "expected")
+        if turn < len(cases)
+    ]
+    room, picture_room = CASE_BYTES, PICTURE_BYTES
+    shown: dict[tuple[str, str], list[ShownCase]] = {}
+    for key, case in turns:
+        room -= _length(case)
+        if room < 0:
+            break
+        picture = packed(case.picture) if case.picture is not None and case.picture.want else None
+        if picture is not None:
+            picture_room -= picture.length
+        shown.setdefault(key, []).append(ShownCase(case, picture if picture_room >= 0 else None))
+    return shown
+
+
+def _failing(run: Run) -> dict[tuple[str, str], list[Case]]:
+    """The failing cases of each item, those with a picture first among equals."""
+    grouped: dict[tuple[str, str], list[Case]] = {}
+    for case in run.cases:
+        if case.outcome.is_failure or case.status == "unexpected":
+            grouped.setdefault((case.requirement, case.implementation), []).append(case)
+    for cases in grouped.values():
+        cases.sort(key=lambda case: (case.status == "expected", case.picture is None))
+    return grouped
+
+
+def _length(case: Case) -> int:
+    texts: Iterable[str] = (case.id, case.text, case.message, case.reason, case.repro)
+    return 600 + sum(min(len(text), 2000) for text in texts)  # 600: what stands around them

@@ -1,0 +1,219 @@
+"""Speed: ratios to the baseline as bars with their intervals, and speed against accuracy."""
+
+import math
+from typing import Any
+
+from conformance.oracle.profiles import UNDECLARED
+from conformance.page.plots import BELOW, SERIES, STEP, WIDTH, Figures, Plot, draw, named, ticks
+from conformance.page.text import figure, unique_names
+from conformance.records import Run, SelfComparison, Timing
+from conformance.reports.format import milliseconds, percent, ratio
+from conformance.reports.tables import Table
+from conformance.reports.tallies import accuracies
+from conformance.verdict import Outcome
+
+PANELS = 24  # drawn at most; the tables have all
+HEIGHT = 220  # pixels of a scatter plot
+
+
+def speed_figures(run: Run) -> list[Figures]:
+    """For each operation, dtype, suite of shapes, passes and device: a panel a shape, and the table."""
+    groups: dict[tuple[str, ...], list[Timing]] = {}
+    for timing in run.timings:
+        key = (timing.operation, timing.dtype, timing.suite, timing.passes, timing.device, timing.baseline)
+        groups.setdefault(key, []).append(timing)
+    left = PANELS
+    figures = []
+    for (operation, dtype, suite, passes, device, baseline), timings in groups.items():
+        shapes = list(dict.fromkeys(timing.shape for timing in timings))
+        shown = unique_names(list(dict.fromkeys(timing.implementation for timing in timings)))
+        plots: list[Plot] = []
+        for shape in shapes[: max(left, 0)]:
+            plots += _panel(shape, baseline, [t for t in timings if t.shape == shape], shown)
+        left -= len(shapes)
+        title = f"{operation}, {dtype}, {passes}: time relative to {baseline} ({suite}, {device})"
+        figures.append(Figures(title, tuple(plots), _table(title, shapes, timings)))
+    return figures
+
+
+def _panel(shape: str, baseline: str, timings: list[Timing], shown: dict[str, str]) -> tuple[Plot, ...]:
+    ranked = sorted(timings, key=lambda t: (not _timed(t), t.ratio or math.inf))
+    bars = [_bar(timing, shown[timing.implementation]) for timing in ranked]
+    fastest = next((t for t in ranked if _timed(t)), None)
+    best = "nothing was timed" if fastest is None else f"{shown[fastest.implementation]} is fastest, {ratio(fastest.ratio)}"
+    description = f"Time at {shape} relative to {baseline}, for {len(timings)} implementations: {best}."
+    return draw(shape, description, _bars([bar["name"] for bar in bars], bars))
+
+
+def _timed(timing: Timing) -> bool:
+    return timing.outcome is Outcome.PASS and timing.ratio is not None and timing.ratio > 0 and timing.median_seconds is not None
+
+
+def _bar(timing: Timing, name: str) -> dict[str, Any]:
+    if not _timed(timing):
+        return {"name": name, "text": str(timing.outcome), "said": f"{name}: {timing.outcome}"}
+    assert timing.ratio is not None and timing.median_seconds is not None
+    text = f"{ratio(timing.ratio)}  {milliseconds(timing.median_seconds)}"
+    ends = {}
+    interval = ""
+    if timing.ratio_low and timing.ratio_high:
+        ends = {"low": timing.ratio_low, "high": timing.ratio_high}
+        interval = f", 95 % interval {timing.ratio_low:.2f} to {timing.ratio_high:.2f}"
+    return {"name": name, "ratio": timing.ratio, "base": 1, "text": text, "said": f"{name}: {text}{interval}", **ends}
+
+
+def _bars(order: list[str], bars: list[dict[str, Any]]) -> dict[str, Any]:
+    values = [bar[end] for bar in bars for end in ("ratio", "low", "high") if end in bar] or [1.0]
+    domain = [min(0.5, *values) / 1.15, max(2.0, *values) * 1.15]
+    axis = {"values": ticks(*domain), "labelExpr": "format(datum.value, '~g') + '×'", "title": None, "labelOverlap": "greedy"}
+    x = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "domain": domain, "nice": False}, "axis": axis}
+    y = named(order)
+    faster = {"condition": {"test": "datum.ratio < 1", "value": "var(--c1)"}, "value": "var(--c2)"}
+    whisker = {"type": "rule", "color": "currentColor", "strokeWidth": 1.5, "aria": False}
+    return {
+        "width": WIDTH,
+        "height": {"step": STEP},
+        "data": {"values": bars},
+        "layer": [
+            {
+                "transform": [{"filter": "isValid(datum.ratio)"}],
+                "mark": {"type": "bar", "opacity": 0.8, "height": {"band": 0.9}},
+                "encoding": {"y": y, "x": x, "x2": {"field": "base"}, "color": faster, "description": {"field": "said"}},
+            },
+            {
+                "transform": [{"filter": "isValid(datum.low)"}],
+                "mark": whisker,
+                "encoding": {"y": y, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
+            },
+            {
+                "data": {"values": [{"at": 1}]},
+                "mark": {"type": "rule", "color": "currentColor", "aria": False},
+                "encoding": {"x": {"field": "at", "type": "quantitative"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "color": "var(--soft)", "aria": False},
+                "encoding": {"y": y, "x": {"value": WIDTH + 8}, "text": {"field": "text"}},
+            },
+        ],
+    }
+
+
+def _table(title: str, shapes: list[str], timings: list[Timing]) -> Table:
+    cells: dict[str, dict[str, str]] = {}
+    for timing in timings:
+        cells.setdefault(timing.implementation, {})[timing.shape] = _pace(timing)
+    rows = tuple((name, *(own.get(shape, "–") for shape in shapes)) for name, own in cells.items())
+    note = (
+        "Ratio to the baseline (95 % interval), time of a call, rate against the machine's matrix product, memory beyond inputs."
+    )
+    return Table(title, ("implementation", *shapes), rows, note)
+
+
+def _pace(timing: Timing) -> str:
+    if timing.outcome is not Outcome.PASS or timing.median_seconds is None:
+        return str(timing.outcome)
+    parts = [ratio(timing.ratio)]
+    if timing.ratio_low is not None and timing.ratio_high is not None:
+        parts[0] += f" ({timing.ratio_low:.2f}–{timing.ratio_high:.2f})"
+    parts.append(milliseconds(timing.median_seconds))
+    if timing.percent_of_matmul is not None:
+        parts.append(percent(timing.percent_of_matmul))
+    if timing.peak_bytes is not None:
+        parts.append(f"{timing.peak_bytes / 2**20:.3g} MiB")
+    return " · ".join(parts)
+
+
+def self_statement(comparison: SelfComparison) -> str:
+    """What the comparison of an implementation with itself says of the ratios."""
+    figures = f"{comparison.ratio:.3f}, 95 % interval {comparison.ratio_low:.3f}–{comparison.ratio_high:.3f}"
+    what = f"{comparison.implementation} against itself ({comparison.operation}, {comparison.suite} {comparison.shape}, "
+    sound = f"within {100 * comparison.tolerance:.0f} % of 1 and 1 lies in the interval: ratios of this run can be trusted"
+    unsound = f"not within {100 * comparison.tolerance:.0f} % of 1 with 1 in the interval: ratios of this run say little"
+    return f"{what}{comparison.dtype}): {figures}; {sound if comparison.is_sound else unsound}."
+
+
+def tradeoff_figures(run: Run) -> list[Plot]:
+    """For each operation and dtype: mean ratio of forward calls to the baseline against the median r."""
+    judged_by_name = accuracies(run)
+    groups: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for timing in run.timings:
+        if _timed(timing) and timing.passes == "forward" and timing.implementation in judged_by_name:
+            own = groups.setdefault((timing.operation, timing.dtype), {})
+            own.setdefault(timing.implementation, []).append(timing.ratio or 1.0)
+    plots: list[Plot] = []
+    for (operation, dtype), ratios in groups.items():
+        points = []
+        for name, values in ratios.items():
+            profile = run.implementations[name].profile.get(dtype, UNDECLARED)
+            judged = judged_by_name[name].distributions.get((dtype, profile))
+            if judged is not None and judged.median > 0 and math.isfinite(judged.median):
+                mean = math.exp(sum(math.log(value) for value in values) / len(values))
+                points.append((name, mean, judged.median, profile))
+        if len(points) > 1:
+            plots += _scatter(f"{operation}, {dtype}", points)
+    return plots
+
+
+def _scatter(caption: str, points: list[tuple[str, float, float, str]]) -> tuple[Plot, ...]:
+    shown = unique_names([name for name, *_ in points])
+    height = max(HEIGHT, 16 * len(points))
+    lowest, highest = (edge(math.log10(r) for _, _, r, _ in points) for edge in (min, max))
+    lowest, highest = lowest - 0.15, highest + 0.15
+    step = 15 * (highest - lowest) / height
+    values: list[dict[str, Any]] = []
+    ceiling = math.inf
+    for number, (name, mean, r, profile) in enumerate(sorted(points, key=lambda point: -point[2])):
+        label = min(math.log10(r), ceiling - step)
+        ceiling = label
+        said = f"{shown[name]}: {ratio(mean)}, median r {figure(r)} under {profile}"
+        color = SERIES[number % len(SERIES)]
+        values.append(
+            {"name": shown[name], "x": math.log10(mean), "y": math.log10(r), "label": label, "said": said, "color": color}
+        )
+    lowest = min(lowest, ceiling - step)
+    left, right = min(v["x"] for v in values) - 0.1, max(v["x"] for v in values) + 0.1
+    for value in values:
+        value["edge"] = right
+    description = (
+        f"Speed against accuracy, {caption}: {len(points)} implementations; to the left is faster, below is more accurate."
+    )
+    return draw(caption, description, _scattered(values, [left, right], [lowest, highest], height))
+
+
+def _scattered(values: list[dict[str, Any]], across: list[float], up: list[float], height: int) -> dict[str, Any]:
+    said = "format(pow(10, datum.value), '.2~g')"
+    x = {
+        "field": "x", "type": "quantitative", "scale": {"domain": across, "nice": False, "zero": False},
+        "axis": {"title": "time relative to the baseline →  slower", "labelExpr": f"{said} + '×'", "tickCount": 4},
+    }  # fmt: skip
+    y = {
+        "field": "y", "type": "quantitative", "scale": {"domain": up, "nice": False, "zero": False},
+        "axis": {"title": "median r →  less accurate", "labelExpr": said, "tickCount": 5},
+    }  # fmt: skip
+    colour = {"field": "color", "type": "nominal", "scale": None}
+    return {
+        "width": WIDTH + 40,
+        "height": height,
+        "padding": {"left": 50, "right": 132, "top": 4, "bottom": BELOW},
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.45, "aria": False},
+                "encoding": {
+                    "x": x, "y": y, "x2": {"field": "edge"}, "y2": {"field": "label"}, "color": colour,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": colour, "description": {"field": "said"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "color": "currentColor", "aria": False},
+                "encoding": {
+                    "x": {"value": WIDTH + 45},
+                    "y": {"field": "label", "type": "quantitative"},
+                    "text": {"field": "name"},
+                },
+            },
+        ],
+    }  # fmt: skip
