@@ -44,7 +44,7 @@ class Opened:
     def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(30_000)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.route("**/*", self._decide)

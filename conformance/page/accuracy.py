@@ -1,26 +1,26 @@
 """How r = error / budget is distributed, by dtype: a strip for each implementation."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from conformance.accuracy import INFINITE, ZERO, Distribution
+from conformance.accuracy import INFINITE, ZERO, Accuracy, Distribution
 from conformance.oracle.profiles import UNDECLARED
 from conformance.page.plots import STEP, WIDTH, Figures, draw, named
 from conformance.page.text import figure, unique_names
 from conformance.records import Run
 from conformance.reports.format import sized
 from conformance.reports.tables import Table, accuracy_table
-from conformance.reports.tallies import accuracies
 
 LOWEST, HIGHEST = -12, 12  # octaves of r; what lies beyond is drawn at the end
 _DECADES = [k * math.log2(10) for k in (-3, -2, -1, 0, 1, 2, 3)]
 _LABELS = "['0.001', '0.01', '0.1', '1', '10', '100', '1000'][round(datum.value / log(10) * log(2)) + 3]"
 
 
-def accuracy_figures(run: Run) -> Figures:
+def accuracy_figures(run: Run, accuracies: Mapping[str, Accuracy]) -> Figures:
     """A panel for each dtype."""
     by_dtype: dict[str, list[tuple[str, str, Distribution]]] = {}
-    for name, accuracy in accuracies(run).items():
+    for name, accuracy in accuracies.items():
         declared = run.implementations[name].profile
         for (dtype, profile), distribution in accuracy.distributions.items():
             if profile == declared.get(dtype, UNDECLARED):

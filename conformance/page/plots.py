@@ -87,7 +87,7 @@ def draw(caption: str, description: str, specification: dict[str, Any]) -> tuple
         "description": description,
         **specification,
     }
-    svg: str = vl_convert.vegalite_to_svg(complete)
+    svg: str = vl_convert.vegalite_to_svg(complete, allowed_base_urls=[])
     return (Plot(caption, description, _labelled(svg, description)),)
 
 

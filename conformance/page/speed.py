@@ -1,15 +1,16 @@
 """Speed: ratios to the baseline as bars with their intervals, and speed against accuracy."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import UNDECLARED
 from conformance.page.plots import BELOW, SERIES, STEP, WIDTH, Figures, Plot, draw, named, ticks
 from conformance.page.text import figure, unique_names
 from conformance.records import Run, SelfComparison, Timing
 from conformance.reports.format import milliseconds, percent, ratio
 from conformance.reports.tables import Table
-from conformance.reports.tallies import accuracies
 from conformance.verdict import Outcome
 
 PANELS = 24  # drawn at most; the tables have all
@@ -132,9 +133,8 @@ def self_statement(comparison: SelfComparison) -> str:
     return f"{what}{comparison.dtype}): {figures}; {sound if comparison.is_sound else unsound}."
 
 
-def tradeoff_figures(run: Run) -> list[Plot]:
+def tradeoff_figures(run: Run, judged_by_name: Mapping[str, Accuracy]) -> list[Plot]:
     """For each operation and dtype: mean ratio of forward calls to the baseline against the median r."""
-    judged_by_name = accuracies(run)
     groups: dict[tuple[str, str], dict[str, list[float]]] = {}
     for timing in run.timings:
         if _timed(timing) and timing.passes == "forward" and timing.implementation in judged_by_name:

@@ -111,8 +111,8 @@ function drawPicture(box) {
   );
   const legend = document.createElement("p");
   legend.className = "key";
-  const notes = [`Values from −${brief(largest)} (orange) to ${brief(largest)} (blue). Red${written ? "" : " with a dot"}: beyond the budget; outlined: the worst.`];
-  if (most(got) > largest) notes.push(`Beyond that, up to ±${brief(most(got))}, colours stay.`);
+  const cut = most(got) > largest ? `; beyond that, up to ±${brief(most(got))}, colours stay` : "";
+  const notes = [`Values from −${brief(largest)} (orange) to ${brief(largest)} (blue)${cut}. Red${written ? "" : " with a dot"}: beyond the budget; outlined: the worst.`];
   if (blind.some(Boolean)) notes.push("Hatched rows see no key.");
   if ([...got, ...want].flat().some((v) => !Number.isFinite(v))) notes.push("Hatched values are NaN or infinite.");
   if (r.flat().some(Number.isNaN)) notes.push("Hatched errors are not judged.");
