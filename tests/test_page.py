@@ -1,10 +1,12 @@
 """The report page as a text: complete, self-contained, and safe whatever the records say."""
 
+import math
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.page import MISSING, make_page, plots, write_page
@@ -23,13 +25,21 @@ PICTURE = Picture(
 GROWTH = {"operation": "attention", "dtype": "float32", "outcome": Outcome.PASS, "lengths": (256, 512, 1024)}
 
 
+def accuracy(*values: float) -> tuple[AccuracyEntry, ...]:
+    made = Accuracy()
+    for r in values:
+        made.add("float32", "strict", r)
+    return made.entries()
+
+
 def records(name: str = "flawed") -> tuple[Line, ...]:
     wrong = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected", "counts": Counts(designed=5, failed=2)}
     again = f"attention-conformance repro 'attention …' --implementation {name}"
     return (
         runs.header(("fine", name), REQUIREMENTS),
-        *(runs.item("fine", requirement) for requirement in REQUIREMENTS),
-        runs.item(name, "ATT-OUT-001", **wrong),
+        *(runs.item("fine", requirement) for requirement in REQUIREMENTS[1:]),
+        runs.item("fine", "ATT-OUT-001", accuracy=accuracy(0.1, 0.25, 0.5)),
+        runs.item(name, "ATT-OUT-001", accuracy=accuracy(0.0, 0.2, math.inf), **wrong),
         runs.case(1, name, outcome="WRONG_VALUE", r=9.0, message="At (0, 1, 1, 2): got 6.0.", repro=again, picture=PICTURE),
         runs.item(name, "ATT-MASK-001", outcome=Outcome.ERROR, reason="raises for booleans"),
         runs.case(2, name, "ATT-MASK-001", outcome="ERROR", status="expected", message="TypeError: no booleans"),
@@ -130,10 +140,12 @@ def test_conventions_accuracy_speed_and_growth_have_their_place(run: Run) -> Non
 def test_plots_say_in_words_what_they_show(run: Run) -> None:
     page = Parsed(make_page(run))
     drawings = page.all("svg", role="graphics-document")
-    assert len(drawings) == 4, "two shapes, time and memory"
+    assert len(drawings) == 6, "accuracy, two shapes, speed against accuracy, time and memory"
     assert all(drawing["aria-label"] for drawing in drawings)
     labels = " ".join(attrs.get("aria-label", "") for _, attrs in page.elements)
-    assert "flawed: 2.50× 5 ms, 95 % interval 2.25 to 2.75" in " ".join(labels.split())
+    labels = " ".join(labels.split())
+    assert "fine: median r 0.261" in labels and "largest r is ∞" in labels
+    assert "flawed: 2.50× 5 ms, 95 % interval 2.25 to 2.75" in labels
 
 
 def test_an_unsound_self_comparison_is_said_to_be_one(tmp_path: Path) -> None:

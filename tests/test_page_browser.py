@@ -189,12 +189,13 @@ def test_without_scripts_all_of_it_is_there(browser: Any, file: Path) -> None:
 
 
 def test_hostile_names_are_shown_and_run_nothing(browser: Any, tmp_path: Path) -> None:
-    run = runs.run(tmp_path, *records(HOSTILE))
-    window = Opened(browser, write_page(run, tmp_path / "report.html"))
+    run = runs.run(tmp_path, *records(f"{HOSTILE}{'x' * 5_000}"))
+    window = Opened(browser, write_page(run, tmp_path / "report.html"), viewport={"width": 375, "height": 800})
     said: list[str] = []
     window.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
     assert window.page.locator("tbody#i1 .name").inner_text().startswith("</script><script>alert('x')</script>")
     window.page.locator("#implementation").select_option(index=2)
     window.page.locator("#shown").get_by_text("4 of 8 results").wait_for()
     assert said == []
+    assert window.page.evaluate("document.documentElement.scrollWidth") == 375, "long names are broken"
     window.close()

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.checks.items import PICTURES, Effort, ItemResult, ItemRun
 from conformance.checks.pictures import SIDE, picture
+from conformance.errors import UsageError
 from conformance.expectations import no_expectations
 from conformance.harness import Subject
 from conformance.judging import Judge
@@ -97,6 +98,17 @@ def test_the_first_failures_of_an_item_have_one_and_so_has_the_shrunk_one() -> N
     assert [case.picture is not None for case in fixed] == [number < PICTURES for number in range(len(fixed))]
     assert result.cases[0].stratum == "random" and result.cases[0].picture is not None
     assert all(case.picture is None for case in result.cases if case.outcome is Outcome.PASS)
+
+
+@pytest.mark.parametrize("part", ["got", "want", "r", "visible"])
+def test_a_picture_that_does_not_fit_itself_is_no_record(part: str) -> None:
+    case = item(fakes.unscaled, "ATT-SCALE-001", examples=0).unexpected[0]
+    content = msgspec.json.decode(encode(case))
+    content["picture"] |= {"keys": [0], "visible": ["#"] * len(content["picture"]["rows"])}
+    decode(msgspec.json.encode(content))
+    content["picture"][part] = content["picture"][part][1:]
+    with pytest.raises(UsageError, match="of a picture is not of its rows"):
+        decode(msgspec.json.encode(content))
 
 
 def test_a_picture_comes_back_from_a_record_as_it_was() -> None:

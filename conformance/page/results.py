@@ -148,7 +148,7 @@ def _shown_cases(run: Run) -> dict[tuple[str, str], list[ShownCase]]:
         room -= _length(case)
         if room < 0:
             break
-        picture = packed(case.picture) if case.picture is not None and case.picture.want else None
+        picture = packed(case.picture) if case.picture is not None else None
         if picture is not None:
             picture_room -= picture.length
         shown.setdefault(key, []).append(ShownCase(case, picture if picture_room >= 0 else None))

@@ -128,12 +128,16 @@ class Picture(Data, frozen=True, kw_only=True):
     want: Cells
     r: Cells
     keys: tuple[Count, ...] = ()
-    visible: tuple[str, ...] = ()
+    visible: tuple[Annotated[str, Meta(pattern=r"^[#+.]+$")], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("got", "want", "r"):
             cells = tuple(tuple(float(entry) for entry in row) for row in getattr(self, name))
+            if [len(row) for row in cells] != [len(self.columns)] * len(self.rows):
+                raise ValueError(f"{name} of a picture is not of its rows and columns")
             msgspec.structs.force_setattr(self, name, cells)
+        if self.visible and [len(row) for row in self.visible] != [len(self.keys)] * len(self.rows):
+            raise ValueError("visible of a picture is not of its rows and keys")
 
 
 class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
