@@ -197,5 +197,6 @@ def test_hostile_names_are_shown_and_run_nothing(browser: Any, tmp_path: Path) -
     window.page.locator("#implementation").select_option(index=2)
     window.page.locator("#shown").get_by_text("4 of 8 results").wait_for()
     assert said == []
+    window.page.evaluate("document.querySelectorAll('#results details').forEach(details => { details.open = true; })")
     assert window.page.evaluate("document.documentElement.scrollWidth") == 375, "long names are broken"
     window.close()

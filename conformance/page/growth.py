@@ -30,7 +30,7 @@ def growth_figures(run: Run) -> list[Figures]:
 
 
 def _figures(title: str, growths: list[Growth]) -> Figures:
-    shown = unique_names(list(dict.fromkeys(growth.implementation for growth in growths)), limit=36)
+    shown = unique_names(list(dict.fromkeys(growth.implementation for growth in growths)), limit=30)
     times: dict[str, Any] = {}
     memory: dict[str, Any] = {}
     for growth in growths:
