@@ -156,24 +156,23 @@ def tradeoff_figures(run: Run, judged_by_name: Mapping[str, Accuracy]) -> list[P
 
 def _scatter(caption: str, points: list[tuple[str, float, float, str]]) -> tuple[Plot, ...]:
     shown = unique_names([name for name, *_ in points])
-    height = max(HEIGHT, 16 * len(points))
+    height = max(HEIGHT, 15 * len(points))
     lowest, highest = (edge(math.log10(r) for _, _, r, _ in points) for edge in (min, max))
     lowest, highest = lowest - 0.15, highest + 0.15
-    step = 15 * (highest - lowest) / height
     values: list[dict[str, Any]] = []
-    ceiling = math.inf
     for number, (name, mean, r, profile) in enumerate(sorted(points, key=lambda point: -point[2])):
-        label = min(math.log10(r), ceiling - step)
-        ceiling = label
-        said = f"{shown[name]}: {ratio(mean)}, median r {figure(r)} under {profile}"
-        color = SERIES[number % len(SERIES)]
         values.append(
-            {"name": shown[name], "x": math.log10(mean), "y": math.log10(r), "label": label, "said": said, "color": color}
+            {
+                "number": number + 1,
+                "name": f"{number + 1}  {shown[name]}",
+                "x": math.log10(mean),
+                "y": math.log10(r),
+                "line": highest - (highest - lowest) * (number + 0.5) * 15 / height,
+                "said": f"{shown[name]}: {ratio(mean)}, median r {figure(r)} under {profile}",
+                "color": SERIES[number % len(SERIES)],
+            }
         )
-    lowest = min(lowest, ceiling - step)
     left, right = min(v["x"] for v in values) - 0.1, max(v["x"] for v in values) + 0.1
-    for value in values:
-        value["edge"] = right
     description = (
         f"Speed against accuracy, {caption}: {len(points)} implementations; to the left is faster, below is more accurate."
     )
@@ -184,7 +183,7 @@ def _scattered(values: list[dict[str, Any]], across: list[float], up: list[float
     said = "format(pow(10, datum.value), '.2~g')"
     x = {
         "field": "x", "type": "quantitative", "scale": {"domain": across, "nice": False, "zero": False},
-        "axis": {"title": "time relative to the baseline →  slower", "labelExpr": f"{said} + '×'", "tickCount": 4},
+        "axis": {"title": "time relative to the baseline →  slower", "labelExpr": f"{said} + '×'", "tickCount": 3},
     }  # fmt: skip
     y = {
         "field": "y", "type": "quantitative", "scale": {"domain": up, "nice": False, "zero": False},
@@ -198,20 +197,18 @@ def _scattered(values: list[dict[str, Any]], across: list[float], up: list[float
         "data": {"values": values},
         "layer": [
             {
-                "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.45, "aria": False},
-                "encoding": {
-                    "x": x, "y": y, "x2": {"field": "edge"}, "y2": {"field": "label"}, "color": colour,
-                },
+                "mark": {"type": "point", "filled": True, "size": 190, "opacity": 0.9},
+                "encoding": {"x": x, "y": y, "color": colour, "description": {"field": "said"}},
             },
             {
-                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": colour, "description": {"field": "said"}},
+                "mark": {"type": "text", "color": "var(--card)", "fontSize": 9, "fontWeight": "bold", "aria": False},
+                "encoding": {"x": x, "y": y, "text": {"field": "number"}},
             },
             {
                 "mark": {"type": "text", "align": "left", "color": "currentColor", "aria": False},
                 "encoding": {
-                    "x": {"value": WIDTH + 45},
-                    "y": {"field": "label", "type": "quantitative"},
+                    "x": {"value": WIDTH + 48},
+                    "y": {"field": "line", "type": "quantitative"},
                     "text": {"field": "name"},
                 },
             },
