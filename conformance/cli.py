@@ -172,20 +172,6 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
 
 
 @main.command()
-@click.argument("records", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default="reports/report.html", show_default=True, metavar="FILE")
-@click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
-def page(records: Path, out: Path, partial: bool) -> None:
-    """Make the report page of a run, one HTML file that needs nothing else, from its records."""
-    from conformance.page import MISSING, plots_available, write_page
-    from conformance.records import read_records
-
-    _wrote([write_page(read_records(records, partial), out)])
-    if not plots_available():
-        click.echo(MISSING, err=True)
-
-
-@main.command()
 @_options([IMPLEMENTATION])
 @click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
 @click.option("--profiled", is_flag=True, help="show where the suite itself spends its time, in place of the tables")

@@ -10,6 +10,20 @@ RECORDS = click.Path(path_type=Path)
 
 
 @click.command()
+@click.argument("records", type=RECORDS)
+@click.option("--out", type=RECORDS, default="reports/report.html", show_default=True, metavar="FILE")
+@click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
+def page(records: Path, out: Path, partial: bool) -> None:
+    """Make the report page of a run, one HTML file that needs nothing else, from its records."""
+    from conformance.page import MISSING, plots_available, write_page
+    from conformance.records import read_records
+
+    click.echo(f"wrote {write_page(read_records(records, partial), out)}")
+    if not plots_available():
+        click.echo(MISSING, err=True)
+
+
+@click.command()
 @click.argument("files", nargs=-1, required=True, type=RECORDS)
 @click.option("--out", required=True, type=RECORDS, metavar="FILE", help="the records of the whole run")
 def merge(files: tuple[Path, ...], out: Path) -> ExitCode:
@@ -100,4 +114,4 @@ def action() -> ExitCode:
     return act(os.environ)
 
 
-COMMANDS: tuple[click.Command, ...] = (merge, diff, history, annotate, badge, action)
+COMMANDS: tuple[click.Command, ...] = (page, merge, diff, history, annotate, badge, action)
