@@ -62,7 +62,8 @@ def judge(output: np.ndarray, expected: Expected) -> Verdict:
         return Verdict(Outcome.WRONG_SHAPE, f"The output has shape {output.shape}, due is {expected.shape}.")
     due = float_type(expected.dtype).numpy
     if output.dtype != due:
-        return Verdict(Outcome.WRONG_DTYPE, f"The output is {output.dtype.name}, due is {expected.dtype}.")
+        order = "" if output.dtype.isnative else " in the byte order of another machine"
+        return Verdict(Outcome.WRONG_DTYPE, f"The output is {output.dtype.name}{order}, due is {expected.dtype}.")
     got = output if expected.rows is None else output[..., expected.rows, :]
     want = expected.output
     got = got.astype(want.dtype)

@@ -70,6 +70,12 @@ def double(query, key, value):
     return honest(query, key, value).astype(np.float64)
 
 
+def of_another_machine(query, key, value):
+    """Returns the due numbers in the other byte order."""
+    output = honest(query, key, value)
+    return output.astype(output.dtype.newbyteorder())
+
+
 def maskless(query, key, value, *, mask=None):
     """Takes a mask and ignores it."""
     return honest(query, key, value)

@@ -59,6 +59,12 @@ def test_a_stale_answer_is_said_to_be_one() -> None:
     assert any("the call before" in case.message for case in result.unexpected)
 
 
+def test_the_byte_order_of_another_machine_is_said_to_be_one() -> None:
+    result = judged(hostile.of_another_machine, "ATT-OUT-004")
+    assert {case.outcome for case in result.unexpected} == {Outcome.WRONG_DTYPE}
+    assert "byte order" in result.unexpected[0].message
+
+
 def test_an_honest_function_passes_what_its_signature_offers() -> None:
     for requirement in ("ATT-OUT-004", "ATT-OUT-027", "ATT-OUT-028", "ATT-MASK-003", "ATT-SCALE-005"):
         result = judged(fakes.honest, requirement)
