@@ -17,7 +17,9 @@ from conformance.faults import catalogue
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import Problem, parse
+from conformance.records import Diagnosis as Record
 from conformance.records import read_records
+from conformance.session.diagnosing import Request, ask
 from conformance.specification import requirements
 from tests import fakes, hostile
 from tests.support.commands import run_command
@@ -58,6 +60,11 @@ def implementation(function: Callable) -> Implementation:
     return Implementation(function.__name__, function, Support(profile=PROFILE), registry.frameworks()["numpy"])
 
 
+def unsorted(failing: Sequence[Problem]) -> dict[Problem, str]:
+    """Failing problems of which nobody knows how they fail."""
+    return dict.fromkeys(failing, "")
+
+
 def diagnosis_of(function: Callable, faults: Sequence[str] = SOME) -> Diagnosis:
     subject = Subject(implementation(function))
     split: dict[bool, list[Problem]] = {False: [], True: []}
@@ -65,7 +72,7 @@ def diagnosis_of(function: Callable, faults: Sequence[str] = SOME) -> Diagnosis:
         if problem.features <= subject.implementation.features:
             split[JUDGE.values(subject, problem).verdict.outcome.is_failure].append(problem)
     return diagnose(
-        Subject(implementation(function)), JUDGE, split[True], split[False], [catalogue()[name] for name in faults]
+        Subject(implementation(function)), JUDGE, unsorted(split[True]), split[False], [catalogue()[name] for name in faults]
     )  # fmt: skip
 
 
@@ -159,7 +166,7 @@ def test_two_faults_at_once_are_named_together_and_tried_on_other_numbers():
 def test_a_fault_of_one_dtype_is_named_for_that_dtype():
     (finding,) = diagnosis_of(without_scale_in_float16).findings
     assert [fault.id for fault in finding.faults] == ["scale-missing"]
-    assert finding.only == ("float16",)
+    assert finding.candidate.only == ("float16",)
     assert "in float16 only" in str(finding)
 
 
@@ -187,18 +194,42 @@ def test_what_shows_over_several_calls_is_named(function, name):
     """Values are right at first, so that only requirements on several calls fail."""
     hostile._CACHE.clear()
     failing = [problem for problem in problems() if not problem.features and problem.dtype == "float32"][:3]
-    found = diagnose(Subject(implementation(function)), JUDGE, failing, [], [catalogue()[name] for name in SOME])
+    found = diagnose(Subject(implementation(function)), JUDGE, unsorted(failing), [], [catalogue()[name] for name in SOME])
     assert found.named == (name,)
 
 
 def test_what_wanders_in_a_way_of_its_own_is_described():
     failing = [problem for problem in problems() if not problem.features][:2]
     found = diagnose(
-        Subject(implementation(hostile.nondeterministic)), JUDGE, failing, [], [catalogue()[name] for name in SOME]
+        Subject(implementation(hostile.nondeterministic)), JUDGE, unsorted(failing), [], [catalogue()[name] for name in SOME]
     )  # fmt: skip
     assert not found.named
     assert found.unexplained[0].sign == "repeat"
     assert found.unexplained[0].observations[0].startswith("a multiple, right, a multiple, right")
+
+
+def test_each_kind_of_exception_is_told_with_what_its_cases_have_in_common():
+    def attention(query, key, value, *, causal=False):
+        if causal:
+            raise NotImplementedError("no causal limit yet")
+        if query.shape[1] != key.shape[1]:
+            raise ValueError(f"{query.shape[1]} heads on {key.shape[1]}")
+        return fakes.honest(query, key, value)
+
+    texts = (
+        "heads=2 length=7",
+        "heads=4/2 length=5",
+        "heads=6/3 length=5",
+        "heads=2 length=5 causal=top-left",
+        "heads=3 length=7 causal=top-left",
+    )
+    plain, *failing = (parse(f"attention batch=1 width=4 dtype=float32 values=gaussian.1#0 {text}") for text in texts)
+    found = diagnose(Subject(implementation(attention)), JUDGE, unsorted(failing), [plain])
+    assert not found.findings
+    grouped, causal = sorted(found.lines, key=lambda line: "causal" in line)
+    assert "2 failing cases with an exception: ValueError: 4 heads on 2" in grouped and "only with grouped heads" in grouped
+    assert "2 failing cases with an exception: NotImplementedError: no causal limit yet" in causal
+    assert "only with a causal limit" in causal
 
 
 def test_where_nothing_fits_it_says_where_and_how_outputs_are_wrong():
@@ -233,7 +264,7 @@ def test_a_fault_that_is_not_in_the_catalogue_gets_no_other_name():
 
 def test_nothing_is_named_for_an_implementation_that_is_right():
     plain = [problem for problem in problems() if not problem.features]
-    found = diagnose(Subject(implementation(fakes.honest)), JUDGE, plain[:8], plain[8:])
+    found = diagnose(Subject(implementation(fakes.honest)), JUDGE, unsorted(plain[:8]), plain[8:])
     assert (found.named, found.unexplained, found.vanished) == ((), (), 8)
     assert found.lines == ("8 failing cases did not fail when run again.",)
 
@@ -264,7 +295,7 @@ def test_a_width_that_is_refused_is_told():
     odd, even = (
         [parse(f"sinusoidal_encoding length=9 width={width} dtype=float32") for width in widths] for widths in ((5, 7), (4, 8))
     )
-    (unexplained,) = diagnose(Subject(subject), JUDGE, odd, even).unexplained
+    (unexplained,) = diagnose(Subject(subject), JUDGE, unsorted(odd), even).unexplained
     assert unexplained.sign == "raises"
     assert "only at odd widths" in unexplained.observations
 
@@ -310,8 +341,8 @@ def test_a_run_without_a_diagnosis(tmp_path):
     assert not read_records(folder / "records.jsonl").diagnoses
 
 
-def test_what_ended_a_process_is_not_run_in_another(tmp_path):
-    """The implementation dies when it is given a scale, and is wrong elsewhere: it would take the controller with it."""
+def test_what_ends_its_process_is_diagnosed_by_what_did_not(tmp_path):
+    """The implementation dies when it is given a scale, and gives zeros elsewhere."""
     source = tmp_path / "dying.py"
     source.write_text(
         "import os\nimport numpy as np\n"
@@ -322,4 +353,40 @@ def test_what_ended_a_process_is_not_run_in_another(tmp_path):
     folder = run(tmp_path, f"{source}:attention", "-k", "ATT-SCALE-001 or ATT-SCALE-005", "-n", "1")
     recorded = read_records(folder / "records.jsonl")
     assert {str(item.outcome) for item in recorded.items} == {"CRASH", "WRONG_VALUE"}
-    assert not recorded.diagnoses
+    (diagnosis,) = recorded.diagnoses
+    assert any("outputs are 0" in line for line in diagnosis.lines)
+    assert diagnosis.remarks[-1] == "Left out is what ended the process or ran over the time limit: ATT-SCALE-005."
+
+
+# A diagnosis in a process of its own
+
+PLAIN = "attention batch=1 heads=2 length=3/5 width=4 dtype=float32 values=gaussian.1#0"
+
+
+def asked(folder: Path, body: str, limit: float = 60.0) -> Record:
+    """The diagnosis of a function with this ``body`` that is said to fail a problem."""
+    source = folder / "mine.py"
+    source.write_text(f"import os, sys, time, numpy as np\ndef attention(query, key, value):\n    {body}\n")
+    name = f"{source}:attention"
+    request = Request(implementation=name, failing={PLAIN: "WRONG_VALUE"}, passing=())
+    return ask(request, (name,), {}, limit)
+
+
+def test_a_call_that_does_not_return_ends_the_diagnosis(tmp_path):
+    assert asked(tmp_path, "time.sleep(1000)", limit=3.0).remarks == ("There is no diagnosis: it took more than 3 s.",)
+
+
+def test_an_implementation_that_ends_the_process_ends_the_diagnosis_alone(tmp_path):
+    (remark,) = asked(tmp_path, "os._exit(0)").remarks
+    assert remark.endswith("the implementation ended the process in which its failures were run again.")
+
+
+def test_an_implementation_that_pretends_to_be_interrupted_is_told(tmp_path):
+    (remark,) = asked(tmp_path, "raise KeyboardInterrupt('not you')").remarks
+    assert remark.endswith("it failed with KeyboardInterrupt: not you")
+
+
+def test_what_an_implementation_does_to_its_process_harms_nobody(tmp_path):
+    """It prints, closes the streams, and goes elsewhere."""
+    (remark,) = asked(tmp_path, "print('x'); os.write(1, b'y'); os.chdir('/'); os.close(2); raise OSError('gone')").remarks
+    assert "an exception: OSError: gone" in remark

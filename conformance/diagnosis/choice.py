@@ -1,6 +1,6 @@
 """Which of many problems are looked at again: few, cheap, and as different as they come."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from conformance.diagnosis.evidence import cost
@@ -10,6 +10,7 @@ from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalPro
 LARGEST = 1e7  # products of one call; beyond, a problem is looked at only where all are as large
 LARGE = 100.0  # a number of a recipe that may be made smaller
 WEAKER = (1e-2, 1e-4, 1e-6, 1e-8, 1e-12, 1e-16)
+FURTHER, KINDS = 4, 6  # problems for each further kind of failure, and kinds for which there are such
 FRESH_SEEDS = 7919  # added to seeds
 
 
@@ -23,6 +24,15 @@ def varied(problems: Sequence[Problem], limit: int) -> list[Problem]:
         buckets.setdefault((problem.dtype, problem.features, _size(problem)), []).append(problem)
     rows = _in_turn(list(_in_turn(_by_content(bucket))) for bucket in buckets.values())
     return [problem for problem, _ in zip(rows, range(limit), strict=False)]
+
+
+def of_all_kinds(failing: Mapping[Problem, str], limit: int) -> list[Problem]:
+    """At most ``limit`` of the failing problems, and a few more for every further kind of failure, the kinds in turn."""
+    kinds: dict[str, list[Problem]] = {}
+    for problem, kind in failing.items():
+        kinds.setdefault(kind, []).append(problem)
+    most = limit + FURTHER * min(len(kinds) - 1, KINDS)
+    return [problem for problem, _ in zip(_in_turn(varied(group, limit) for group in kinds.values()), range(most), strict=False)]
 
 
 def _size(problem: Problem) -> int:

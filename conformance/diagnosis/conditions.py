@@ -88,6 +88,7 @@ def _sizes() -> Iterator[tuple[str, Condition]]:
     yield "with more queries than keys", _of_keys(lambda problem: problem.query_length > problem.key_length)
     yield "with a batch of several rows", _beyond("batch", 1)
     yield "with several heads", _beyond("heads", 1)
+    yield "with several heads of keys and values", _beyond("kv_heads", 1)
     for alignment in ("top-left", "bottom-right"):
         yield f"with a {alignment} causal limit", _is("causal", alignment)
     for tile in TILES:

@@ -1,12 +1,13 @@
 """Diagnosis: the failing problems are run again, beside passing ones, and every fault of the catalogue is held against both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.diagnosis.accuracy import less_accurate
-from conformance.diagnosis.choice import of_same_sizes, varied
-from conformance.diagnosis.clock import Clock
+from conformance.diagnosis.choice import of_all_kinds, of_same_sizes, varied
+from conformance.diagnosis.clock import Clock, TimedJudge
 from conformance.diagnosis.conditions import common
 from conformance.diagnosis.evidence import BESIDE, OVER_CALLS, SIGNS, Evidence, Examiner, Probing
+from conformance.diagnosis.kinds import kind_of
 from conformance.diagnosis.model import Diagnosis, Finding, Unexplained
 from conformance.diagnosis.places import described
 from conformance.diagnosis.search import Explanation, Search
@@ -18,6 +19,7 @@ from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import Problem
+from conformance.verdict import Outcome
 
 SECONDS = 5.0
 FAILING, PASSING = 16, 48  # problems run again
@@ -25,6 +27,7 @@ FAILING, PASSING = 16, 48  # problems run again
 # answer that does not depend on the values may be any wrong answer.
 TOLD_BY: dict[str, tuple[str, ...]] = {**dict.fromkeys(SIGNS, ()), "values": OVER_CALLS, "constant": (*OVER_CALLS, "values")}
 MESSAGES = 2  # that are shown of several
+RAISING = 6  # kinds of exceptions that are told
 BEFORE = 6  # problems that are put before one that fails in company only
 PROBED = 6  # wrong ones that are looked at over several calls
 
@@ -32,39 +35,39 @@ PROBED = 6  # wrong ones that are looked at over several calls
 def diagnose(
     subject: Subject,
     judge: Judge,
-    failing: Sequence[Problem],
+    failing: Mapping[Problem, str],
     passing: Sequence[Problem],
     faults: Sequence[Fault] | None = None,
     seconds: float = SECONDS,
 ) -> Diagnosis:
-    """What explains that the implementation fails ``failing`` and passes ``passing``; ``faults``: all of the catalogue.
+    """What explains that the implementation fails ``failing``, each with its kind, and passes ``passing``; ``faults``: all of
+    the catalogue.
 
     Runs the implementation in this process, on as many of the problems as there is time for.
     """
     clock = Clock(seconds)
-    examiner = Examiner(subject, judge)
+    examiner = Examiner(subject, TimedJudge(judge, clock))
     operation = subject.implementation.operation
     known = [fault for fault in (catalogue().values() if faults is None else faults) if fault.operation == operation]
+    known = [fault for fault in known if not fault.equivalent]
     # What passes goes first: where an argument of an earlier call goes on working, there must have been an earlier call.
     gathered = _gathered(examiner, varied(passing, PASSING), _never, clock, 0.2)
-    gathered += _gathered(examiner, varied(failing, FAILING), _Probing(), clock, 0.4)
+    chosen = of_all_kinds(failing, FAILING)
+    gathered += _gathered(examiner, chosen, _Probing(), clock, 0.4)
     if all(evidence.passes for evidence in gathered):
-        gathered += _gathered(examiner, _with_others_before(varied(failing, FAILING), passing), _never, clock, 0.4)
-    wrong = [evidence for evidence in gathered if not evidence.passes]
-    session = _Session(Telling(examiner, clock, failing, passing), gathered)
+        gathered += _gathered(examiner, _with_others_before(chosen, passing), _never, clock, 0.4)
+    session = _Session(Telling(examiner, clock, list(failing), passing), gathered, Predictor(judge, gathered))
     findings: list[Finding] = []
     unexplained: list[Unexplained] = []
-    for sign in _order(wrong):
+    wrong = [evidence for evidence in gathered if not evidence.passes]
+    for sign, alike in _groups(wrong):
         if any(finding.sign in TOLD_BY[sign] for finding in findings):
             continue
-        named = [fault for finding in findings for fault in finding.faults]
-        search = session.search(sign)
-        explanations = search.explain([fault for fault in known if not fault.equivalent], named)
+        search = session.search(sign, alike)
+        explanations = search.explain(known, [fault for finding in findings for fault in finding.faults])
         findings += _told(explanations, findings, sign)
         if not explanations:
-            shown = [evidence for evidence in wrong if sign in evidence.signs]
-            observations = (*_observations(sign, shown, passing), *_nearest(search))
-            unexplained.append(Unexplained(sign, len(shown), observations))
+            unexplained.append(_unexplained(search, failing, passing))
     again = {evidence.problem for evidence in wrong}
     vanished = len({evidence.problem for evidence in gathered if evidence.problem in set(failing) - again})
     return Diagnosis(
@@ -99,29 +102,33 @@ def _gathered(examiner: Examiner, problems: Iterable[Problem], probe: Probing, c
     for problem in problems:
         if found and not clock.left(share):
             break
-        evidence = examiner.look(problem, probe)
+        evidence = examiner.look(problem, probe, share)
         if evidence is not None:
             found.append(evidence)
     return found
 
 
-def _order(wrong: Sequence[Evidence]) -> list[str]:
-    """The signs that are there, those first that explain others."""
-    order = ("repeat", "stale", "unaliased", "untouched", "raises", "shape", "dtype", "values", "constant")
-    return [sign for sign in order if any(sign in evidence.signs for evidence in wrong)]
+def _groups(wrong: Sequence[Evidence]) -> list[tuple[str, list[Evidence]]]:
+    """What fails by each sign that there is, those first that explain others; exceptions by their kinds."""
+    order = ("repeat", "stale", "unaliased", "untouched", "shape", "dtype", "values", "constant")
+    groups = [(sign, found) for sign in order if (found := [evidence for evidence in wrong if sign in evidence.signs])]
+    raising: dict[str, list[Evidence]] = {}
+    for evidence in wrong:
+        if "raises" in evidence.signs:
+            raising.setdefault(kind_of(Outcome.ERROR, evidence.message), []).append(evidence)
+    return [*groups, *(("raises", found) for found in list(raising.values())[:RAISING])]
 
 
 class _Session:
     """What searches for different signs share."""
 
-    def __init__(self, telling: Telling, gathered: Sequence[Evidence]) -> None:
+    def __init__(self, telling: Telling, gathered: Sequence[Evidence], predictor: Predictor) -> None:
         self.telling = telling
         self.gathered = gathered
         self.known = {evidence.problem for evidence in gathered}
-        self.predictor = Predictor(telling.examiner.judging, gathered)
+        self.predictor = predictor
 
-    def search(self, sign: str) -> Search:
-        failing = [evidence for evidence in self.gathered if sign in evidence.signs]
+    def search(self, sign: str, failing: list[Evidence]) -> Search:
         passing = [evidence for evidence in self.gathered if sign not in evidence.signs]
         if sign == "values":
             failing, passing = _of_due_dtype(failing, passing)
@@ -161,14 +168,13 @@ def _finding(explanation: Explanation, sign: str) -> Finding:
     alike = [fault for rival in explanation.rivals for fault in rival.candidate.faults if fault.id not in names]
     return Finding(
         sign=sign,
-        faults=trial.candidate.faults,
+        candidate=trial.candidate,
         explained=trial.explained,
         failing=trial.failing,
         passing=trial.passing,
         fresh=explanation.fresh,
         r=trial.r if sign == "values" and trial.candidate.faults[0].behaviour is None else None,
         alike=tuple(dict.fromkeys(alike)),
-        only=trial.candidate.only,
     )
 
 
@@ -181,10 +187,18 @@ def _nearest(search: Search) -> list[str]:
     return [f"nearest is {faults}, which would explain {nearest.explained} of {nearest.failing}"]
 
 
-def _observations(sign: str, shown: Sequence[Evidence], passing: Sequence[Problem]) -> list[str]:
-    """What can be said where nothing fits: how it is wrong, on which problems, where in the output, what the error is like."""
-    where = common([evidence.problem for evidence in shown], passing)
+def _unexplained(search: Search, recorded: Mapping[Problem, str], passing: Sequence[Problem]) -> Unexplained:
+    """What can be said where nothing fits: how it is wrong, on which problems, where in the output, what the error is like. What
+    was ``recorded`` as of the same kinds, and is not looked at again, tells which problems are concerned, too."""
+    sign, shown = search.sign, search.failing
+    problems = [evidence.problem for evidence in shown]
+    kinds = {recorded[problem] for problem in problems if problem in recorded} - {""}
+    alike = list(dict.fromkeys([*problems, *(problem for problem, kind in recorded.items() if kind in kinds)]))
+    others = [problem for problem, kind in recorded.items() if kind not in kinds and problem not in alike] if kinds else []
+    where = common(alike, [*passing, *others])
     if sign == "values":
-        return [words for words in (less_accurate(shown), where, *described(shown)) if words]
-    texts = (evidence.message if sign == "raises" else evidence.signs[sign] for evidence in shown)
-    return [words for words in (" or ".join(list(dict.fromkeys(texts))[:MESSAGES]), where) if words]
+        told = [less_accurate(shown), where, *described(shown)]
+    else:
+        texts = (evidence.message if sign == "raises" else evidence.signs[sign] for evidence in shown)
+        told = [" or ".join(list(dict.fromkeys(texts))[: 1 if sign == "raises" else MESSAGES]), where]
+    return Unexplained(sign, len(shown), len(alike), (*filter(None, told), *_nearest(search)))

@@ -1,12 +1,14 @@
 """What is known of an implementation on one problem: what it was given, what it gave, and in which ways that is wrong."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from conformance.diagnosis.calls import Probe
+from conformance.diagnosis.clock import OutOfTime, TimedJudge
 from conformance.dtypes import float_type, round_to
 from conformance.errors import Unsupported
 from conformance.harness import Subject
@@ -91,13 +93,14 @@ class Examiner:
     subject: Subject
     judging: Judge
 
-    def look(self, problem: Problem, probe: Probing) -> Evidence | None:
+    def look(self, problem: Problem, probe: Probing, until: float = 1.0) -> Evidence | None:
         """What it gives by the problem's default route. Where ``probe`` says so of what is seen then, its other routes are
-        tried, if that one is right, and several calls are looked at. None where it is not offered or memory runs out."""
+        tried, if that one is right, and several calls are looked at, ``until`` this share of the time is spent. None where it is
+        not offered or memory runs out."""
         with np.errstate(all="ignore"):
             try:
                 evidence = self._called(self.prepared(problem))
-                return evidence if evidence is None or not probe(evidence) else self._probed(evidence)
+                return evidence if evidence is None or not probe(evidence) else self._probed(evidence, until)
             except Unsupported:
                 return None
 
@@ -119,7 +122,15 @@ class Examiner:
             return replace(evidence, signs={kind: _kind_of(failure.verdict)}, message=failure.verdict.message)
         return with_output(evidence, output)
 
-    def _probed(self, evidence: Evidence) -> Evidence:
+    def _probed(self, evidence: Evidence, until: float) -> Evidence:
+        """What is seen over several calls too; the evidence as it is where there is no time for them."""
+        try:
+            with self.judging.until(until) if isinstance(self.judging, TimedJudge) else nullcontext():
+                return self._seen_again(evidence)
+        except OutOfTime:
+            return evidence
+
+    def _seen_again(self, evidence: Evidence) -> Evidence:
         if evidence.passes:
             routes = self.subject.routes(evidence.problem)[1:]
             others = (self._called(self.prepared(evidence.problem, route)) for route in routes)

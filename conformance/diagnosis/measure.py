@@ -18,8 +18,8 @@ from conformance.adapter import Implementation
 from conformance.checks.items import Effort, ItemRun
 from conformance.diagnosis.diagnosing import diagnose
 from conformance.diagnosis.evidence import Examiner
+from conformance.diagnosis.kinds import kind_of
 from conformance.diagnosis.model import Diagnosis, Finding
-from conformance.diagnosis.prediction import Candidate
 from conformance.diagnosis.simulation import Predictor
 from conformance.diagnosis.trial import Bearing, bearing
 from conformance.expectations import ImplementationExpectations
@@ -68,20 +68,23 @@ VERDICTS: dict[str, str] = {
 }
 
 
-def failures(implementation: Implementation, judge: Judge, effort: Effort = FIXED) -> tuple[list[Problem], list[Problem]]:
-    """The recorded problems that an implementation fails, and those that it passes, over all requirements. Random ones are tried
-    where no other fails."""
-    failing: dict[str, None] = {}
+def failures(implementation: Implementation, judge: Judge, effort: Effort = FIXED) -> tuple[dict[Problem, str], list[Problem]]:
+    """The recorded problems that an implementation fails, each with its kind, and those that it passes, over all requirements.
+    Random ones are tried where no other fails."""
+    failing: dict[str, str] = {}
     passing: dict[str, None] = {}
     subject = Subject(implementation)
     for requirement in requirements().values():
         if requirement.operation != implementation.operation or requirement.check == "refuses":
             continue
         for case in ItemRun(requirement, subject, judge, ImplementationExpectations("", ()), effort).run().cases:
-            (failing if case.outcome.is_failure else passing)[case.text] = None
+            if case.outcome.is_failure:
+                failing.setdefault(case.text, kind_of(case.outcome, case.message))
+            else:
+                passing[case.text] = None
     if not failing and effort is FIXED:
         return failures(implementation, judge, QUICK)
-    return [parse(text) for text in failing], [parse(text) for text in passing if text not in failing]
+    return {parse(text): kind for text, kind in failing.items()}, [parse(text) for text in passing if text not in failing]
 
 
 def name_fault(fault: Fault, judge: Judge, left_out: bool = False) -> Naming:
@@ -127,7 +130,7 @@ def _equal(fault: Fault, findings: Sequence[Finding], judge: Judge, problems: Se
     evidence = [seen for problem in problems if (seen := look(problem, lambda _: False)) is not None]
     predictor = Predictor(judge, evidence)
     for sign in {finding.sign for finding in findings}:
-        candidates = [Candidate(finding.faults, finding.only) for finding in findings if finding.sign == sign]
+        candidates = [finding.candidate for finding in findings if finding.sign == sign]
         for seen in evidence:
             bearings = {bearing(predictor(candidate, seen), seen, sign).bearing for candidate in candidates}
             if Bearing.CONTRADICTED in bearings or (sign in seen.signs and not bearings & {Bearing.EXPLAINED, Bearing.UNCLEAR}):

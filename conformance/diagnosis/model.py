@@ -1,8 +1,11 @@
 """What a diagnosis says, as data, and as the sentences that people read."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from conformance.diagnosis.evidence import SIGNS
+from conformance.diagnosis.prediction import Candidate
 from conformance.faults.model import Fault
 
 SOURCES_SHOWN = 3
@@ -10,22 +13,25 @@ SOURCES_SHOWN = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """``faults``, one or several at once, explain ``explained`` of ``failing`` problems that show ``sign``.
+    """The faults of ``candidate``, one or several at once, explain ``explained`` of ``failing`` problems that show ``sign``.
 
     ``passing`` problems were compared, of which none contradicts; ``fresh`` ones were run to make sure. ``r`` is the largest
     error / budget against the faults' own outputs, None where there are none to compare. ``alike``: the faults that explain the
-    same as well, so that outputs do not tell which it is. ``only``: the dtypes in which the faults are there, none for all.
+    same as well, so that outputs do not tell which it is.
     """
 
     sign: str
-    faults: tuple[Fault, ...]
+    candidate: Candidate
     explained: int
     failing: int
     passing: int
     fresh: int
     r: float | None
     alike: tuple[Fault, ...] = ()
-    only: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return self.candidate.faults
 
     def __str__(self) -> str:
         """``matches fault … on 12 of 12 failing and 0 contradicting cases of 48 that pass, r ≤ 0.4: …; seen in …``."""
@@ -33,13 +39,13 @@ class Finding:
         names = " and ".join(fault.id for fault in self.faults)
         failing = "failing" if self.sign == "values" else f"failing (with {SIGNS[self.sign]})"
         amount = "" if self.r is None else f", r ≤ {_rounded_up(self.r)}"
-        where = f", in {' and '.join(self.only)} only" if self.only else ""
         text = (
             f"matches fault{'s' if several else ''} {names}{' together' if several else ''} on {self.explained} of "
             f"{self.failing} {failing} and 0 contradicting cases of {self.passing} that pass{amount}: "
-            f"{' and '.join(fault.sentence for fault in self.faults)}{where}"
+            f"{' and '.join(self._sentences())}"
         )
-        sources = list(dict.fromkeys(source for fault in self.faults for source in fault.sources))[:SOURCES_SHOWN]
+        in_turn = (source for sources in zip_longest(*(fault.sources for fault in self.faults)) for source in sources if source)
+        sources = list(dict.fromkeys(in_turn))[:SOURCES_SHOWN]
         if sources:
             text += f"; seen in {', '.join(sources)}"
         if self.alike:
@@ -47,18 +53,26 @@ class Finding:
             text += f"; outputs do not tell it from {others}"
         return text + "."
 
+    def _sentences(self) -> Iterator[str]:
+        for fault in self.faults:
+            only = self.candidate.within(fault)
+            yield f"{fault.sentence}, in {' and '.join(only)} only" if only else fault.sentence
+
 
 @dataclass(frozen=True)
 class Unexplained:
-    """Failures of one sign that no fault of the catalogue explains, and what can be said of them all the same."""
+    """Failures of one sign that no fault of the catalogue explains, and what can be said of them all the same: ``failing`` were
+    run again, ``alike`` were recorded that fail so."""
 
     sign: str
     failing: int
+    alike: int
     observations: tuple[str, ...]
 
     def __str__(self) -> str:
         told = "; ".join(self.observations)
         cases = "case" if self.failing == 1 else "cases"
+        cases += f", of {self.alike}," if self.alike > self.failing else ""
         return f"no known fault explains {self.failing} failing {cases} with {SIGNS[self.sign]}{f': {told}' if told else ''}."
 
 

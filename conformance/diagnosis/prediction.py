@@ -27,11 +27,20 @@ RESPONSES = 8.0  # a unit in the last place at random signs is less than what th
 
 @dataclass(frozen=True)
 class Candidate:
-    """A fault, or several that are there at once, in the order in which they act. ``only``: the dtypes in which it is there,
-    none for all."""
+    """A fault, or several that are there at once, in the order in which they act. ``only``: the dtypes in which they are there,
+    none for all; that holds for the ``limited`` ones of them, or for all where none is named."""
 
     faults: tuple[Fault, ...]
     only: tuple[str, ...] = ()
+    limited: tuple[Fault, ...] = ()
+
+    def within(self, fault: Fault) -> tuple[str, ...]:
+        """The dtypes in which a fault of the candidate is there, none for all."""
+        return self.only if not self.limited or fault in self.limited else ()
+
+    def there(self, dtype: str) -> list[Fault]:
+        """The faults that are there in ``dtype``."""
+        return [fault for fault in self.faults if not self.within(fault) or dtype in self.within(fault)]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,24 +57,23 @@ class Prediction:
     inputs: Inputs | None = None
 
 
-def together(candidate: Candidate, fault: Fault) -> list[Candidate]:
-    """The candidate and one more fault at once, which rewrites before or after those of the candidate do, and computes after all.
-    None for behaviours, which are looked at apart."""
+def together(candidate: Candidate, fault: Fault, only: tuple[str, ...] = ()) -> list[Candidate]:
+    """The candidate and one more fault at once, ``only`` in some dtypes, which rewrites before or after those of the candidate
+    do, and computes after all. None for behaviours, which are looked at apart."""
     if fault.behaviour or any(other.behaviour for other in candidate.faults) or fault in candidate.faults:
         return []
     rewriting = tuple(other for other in candidate.faults if other.rewrite)
     computing = tuple(other for other in candidate.faults if other.compute)
+    limits = (only, (fault,)) if only else ()
     if fault.compute:
-        return [Candidate((*candidate.faults, fault))]
+        return [Candidate((*candidate.faults, fault), *limits)]
     orders = {(*rewriting, fault, *computing), (fault, *rewriting, *computing)}
-    return [Candidate(order) for order in sorted(orders, key=lambda order: order[0] is fault)]
+    return [Candidate(order, *limits) for order in sorted(orders, key=lambda order: order[0] is fault)]
 
 
 def predict(candidate: Candidate, evidence: Evidence) -> Prediction | None:
     """None where the candidate cannot show, or says nothing: faults that compute, where more than one would show."""
-    if candidate.only and evidence.problem.dtype not in candidate.only:
-        return None
-    active = [fault for fault in candidate.faults if fault.needs <= evidence.features]
+    active = [fault for fault in candidate.there(evidence.problem.dtype) if fault.needs <= evidence.features]
     inputs = evidence.inputs
     with np.errstate(all="ignore"):
         try:

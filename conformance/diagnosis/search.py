@@ -14,6 +14,7 @@ from conformance.faults.model import Fault
 LEADERS = 10  # singles of which pairs are made, and that passing problems are tried on
 MOST = 0.7  # the share of the failures from which on two faults are tried with a third
 SIDE_BY_SIDE = 3
+EQUALS = 2  # best ones that explain the same, so that what outputs do not tell is said
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,13 @@ class Search:
         """One explanation of nearly all failures; else several of different ones that together explain nearly all; else none.
         Faults that were ``named`` for another sign come first."""
         others = [fault for fault in faults if fault not in named]
-        for group, share in zip((named, *_in_order(others, self.sign)), (0.6, 0.6, 0.7), strict=True):
+        shares = (0.6, 0.6, 0.7) if self.sign == "values" else (0.9, 0.9, 0.9)
+        for group, share in zip((named, *_in_order(others, self.sign)), shares, strict=True):
             self.singles += self._tried(alone(group), self.failing, share)
             found = self._settled([trial for trial in self.singles if trial.explains_nearly_all])
             if found is not None:
                 return [self._completed(found, faults)]
-        found = self._settled(self._in_own_dtypes()) or self._settled(self._combined(faults))
+        found = self._settled(self._in_own_dtypes()) or (self._settled(self._combined(faults)) if self.sign == "values" else None)
         return self._side_by_side() if found is None else [found]
 
     @property
@@ -58,10 +60,16 @@ class Search:
         return min(right, key=lambda trial: trial.rank, default=None)
 
     def _tried(
-        self, candidates: Sequence[Candidate], failing: Sequence[Evidence], share: float, decisive: int | None = None
+        self,
+        candidates: Sequence[Candidate],
+        failing: Sequence[Evidence],
+        share: float,
+        decisive: int | None = None,
+        least: float = 0.0,
     ) -> list[Trial]:
         """The candidates on failing problems, the best ones on the passing too; the best first. A candidate must explain one of
-        the first ``decisive`` problems."""
+        the first ``decisive`` problems, and be able to explain the ``least`` share of all."""
+        spare = (1.0 - least) * len(failing)
         trials = []
         for candidate in candidates:
             if not self.clock.left(share):
@@ -69,7 +77,7 @@ class Search:
             trial = Trial(candidate, self.sign)
             for number, evidence in enumerate(failing, 1):
                 trial.add(evidence, self.predictor(candidate, evidence))
-                if trial.hopeless or (number == decisive and not trial.explained):
+                if trial.hopeless or trial.wrong > spare or (number == decisive and not trial.explained):
                     break
             if trial.explained or trial.closeness:
                 trials.append(trial)
@@ -95,7 +103,8 @@ class Search:
             replace(trial.candidate, only=own)
             for trial in self.singles
             if trial.contradictions or trial.refuted
-            if trial.candidate.faults[0].behaviour is None and trial.explained >= NEARLY_ALL * trial.clear
+            if (trial.candidate.faults[0].behaviour is None or self.sign == "dtype")
+            and trial.explained >= NEARLY_ALL * trial.clear
         ]
         return [trial for trial in self._tried(candidates, self.failing, share=0.75) if trial.explains_nearly_all]
 
@@ -110,11 +119,22 @@ class Search:
         near = sorted(singles, key=lambda trial: (trial.explained > 0, trial.closeness), reverse=True)
         best = [*singles[:1], *sorted(singles, key=lambda trial: trial.closeness, reverse=True)[:1]]
         couples = [(one.candidate, two.candidate.faults[0]) for one, two in combinations(near[:LEADERS], 2)]
-        tried = self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.8)
+        equals = [trial for trial in singles[:LEADERS] if trial.explains == singles[0].explains]
+        tried = self._with_one_in_some_dtypes(equals[:EQUALS], useful)
         if not any(trial.explains_nearly_all for trial in tried):
-            most = [trial for trial in tried[:1] if trial.explained >= MOST * trial.clear]
+            tried = self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.8, least=MOST)
+        if not any(trial.explains_nearly_all for trial in tried):
+            most = [trial for trial in tried[:1] if MOST * trial.clear <= trial.explained < trial.clear]
             tried = self._tried_together(_with_each(most, useful), most, share=0.9)
         return [trial for trial in tried if trial.explains_nearly_all]
+
+    def _with_one_in_some_dtypes(self, best: Sequence[Trial], faults: Sequence[Fault]) -> list[Trial]:
+        """The best ones, which explain the same, with each fault, there in those dtypes only in which something is left over."""
+        failing = self._all_failing
+        left = {evidence.problem.dtype for trial in best for evidence in failing if evidence not in trial.explains}
+        if len(left) == len({evidence.problem.dtype for evidence in failing}):
+            return []
+        return self._tried_together(_with_each(best, faults), best, share=0.75, only=tuple(sorted(left)))
 
     def _completed(self, found: Explanation, faults: Sequence[Fault]) -> Explanation:
         """What is found, with one more fault if that explains what is left over."""
@@ -124,12 +144,19 @@ class Search:
         better = [trial for trial in tried if trial.explained > found.trial.explained and trial.right_where_it_shows]
         return self._settled([trial for trial in better if trial.explained == better[0].explained]) or found
 
-    def _tried_together(self, couples: Sequence[tuple[Candidate, Fault]], best: Sequence[Trial], share: float) -> list[Trial]:
-        """The couples at once, first on what the best does not explain."""
+    def _tried_together(
+        self,
+        couples: Sequence[tuple[Candidate, Fault]],
+        best: Sequence[Trial],
+        share: float,
+        only: tuple[str, ...] = (),
+        least: float = NEARLY_ALL,
+    ) -> list[Trial]:
+        """The couples at once, the second ``only`` in some dtypes, first on what the best does not explain."""
         known = [evidence for trial in best for evidence in trial.explains]
         order = sorted(self._all_failing, key=lambda evidence: evidence in known)
         decisive = sum(evidence not in known for evidence in order) if best else None
-        tried = self._tried([both for couple in couples for both in together(*couple)], order, share, decisive)
+        tried = self._tried([both for couple in couples for both in together(*couple, only)], order, share, decisive, least)
         for trial in tried:
             trial.more = len(self.more)
             for evidence in self.more if trial.checked else ():
@@ -194,7 +221,10 @@ def _with_each(best: Sequence[Trial], faults: Sequence[Fault]) -> list[tuple[Can
 
 
 def _in_order(faults: Sequence[Fault], sign: str) -> tuple[list[Fault], list[Fault]]:
-    """Faults of arithmetic and of behaviour, first those that are the likely cause of the sign: running behaviours takes time."""
-    arithmetic = [fault for fault in faults if fault.behaviour is None]
+    """Faults of arithmetic and of behaviour, first those that are the likely cause of the sign: running behaviours takes time.
+    The honest computation, which follows a rewriting of the inputs, raises nothing and changes nothing."""
+    arithmetic = [
+        fault for fault in faults if fault.behaviour is None and (fault.compute or sign in ("values", "shape", "dtype"))
+    ]
     behaviours = [fault for fault in faults if fault.behaviour is not None]
     return (arithmetic, behaviours) if sign in OF_ONE_CALL else (behaviours, arithmetic)

@@ -22,6 +22,8 @@ class Predictor:
     def __call__(self, candidate: Candidate, evidence: Evidence) -> Prediction | None:
         if candidate.faults[0].behaviour is None:
             return predict(candidate, evidence)
+        if not candidate.there(evidence.problem.dtype):
+            return None
         run = self._run(candidate.faults[0])
         place = next(number for number, known in enumerate(self.evidence) if known is evidence)
         return _seen(run[place], evidence, any(sign in one.signs for one in run if one for sign in OVER_CALLS))

@@ -191,7 +191,8 @@ class Trial:
 
     @property
     def hopeless(self) -> bool:
-        return self.explained == 0 and self.mispredicted >= TRIES
+        tries = self.failing if self.sign in ("raises", "dtype") else self.mispredicted
+        return self.explained == 0 and tries >= TRIES
 
     @property
     def right_where_it_shows(self) -> bool:

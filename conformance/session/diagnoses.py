@@ -1,83 +1,64 @@
 """The diagnosis at the end of a run: from what was recorded, for each implementation with unexpected failures."""
 
-import io
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import redirect_stdout
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from conformance.adapter import Implementation
-from conformance.diagnosis import Diagnosis as Result
-from conformance.diagnosis import Finding, diagnose
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.problem import parse
-from conformance.records import Case, Diagnosis, Explanation
-from conformance.session.kept import kept
+from conformance.diagnosis.kinds import kind_of
+from conformance.records import Case, Diagnosis, Item
+from conformance.session.diagnosing import Request
 from conformance.specification import requirements
 from conformance.verdict import Outcome
 
-KEPT = 2000  # problems of an implementation that passed, and as many that failed
+KEPT = 2000  # problems of an implementation that passed
+KEPT_OF_A_KIND = 500  # problems that failed in one way
+SHOWN = 5  # requirements that are named
 
 
 class Failures:
-    """Which problems failed unexpectedly and which passed, by implementation, as their cases are recorded."""
+    """Which problems failed unexpectedly, and how, and which passed, by implementation, as their cases are recorded."""
 
     def __init__(self) -> None:
-        self._failing: dict[str, dict[str, None]] = {}
+        self._failing: dict[str, dict[str, str]] = {}
         self._passing: dict[str, dict[str, None]] = {}
+        self._kinds: Counter[tuple[str, str]] = Counter()
+        self._ended: dict[str, list[str]] = {}  # requirements whose items ended the process or were ended
 
-    def note(self, case: Case) -> None:
+    def note(self, record: Case | Item) -> None:
         """Known failures say nothing here, nor do invalid requests, of which any answer passes."""
-        if case.outcome.is_failure and case.status == "unexpected":
-            texts = self._failing.setdefault(case.implementation, {})
-        elif case.outcome is Outcome.PASS and requirements()[case.requirement].check != "refuses":
-            texts = self._passing.setdefault(case.implementation, {})
-        else:
-            return
-        if len(texts) < KEPT:
-            texts[case.text] = None
+        if isinstance(record, Item):
+            if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT) and record.status == "unexpected":
+                self._ended.setdefault(record.implementation, []).append(record.requirement)
+        elif record.outcome.is_failure and record.status == "unexpected":
+            self._note_failing(record, kind_of(record.outcome, record.message))
+        elif record.outcome is Outcome.PASS and requirements()[record.requirement].check != "refuses":
+            passing = self._passing.setdefault(record.implementation, {})
+            if len(passing) < KEPT:
+                passing[record.text] = None
 
-    def diagnoses(self, implementations: Sequence[Implementation], never: Collection[str]) -> Iterator[Diagnosis]:
-        """One for each implementation with failures, but for those that must ``never`` be run in this process."""
+    def _note_failing(self, case: Case, kind: str) -> None:
+        failing = self._failing.setdefault(case.implementation, {})
+        if case.text not in failing and self._kinds[case.implementation, kind] < KEPT_OF_A_KIND:
+            self._kinds[case.implementation, kind] += 1
+            failing[case.text] = kind
+
+    def diagnoses(self, implementations: Sequence[Implementation], ask: Callable[[Request], Diagnosis]) -> Iterator[Diagnosis]:
+        """One for each implementation with failures, by ``ask``."""
         for implementation in implementations:
             failing = self._failing.get(implementation.name, {})
-            if failing and implementation.name not in never:
+            found = Diagnosis(implementation=implementation.name)
+            if failing:
                 passing = [text for text in self._passing.get(implementation.name, {}) if text not in failing]
-                yield _diagnosis(implementation, list(failing), passing)
+                found = ask(Request(implementation=implementation.name, failing=failing, passing=tuple(passing)))
+            if failing or implementation.name in self._ended:
+                yield _with_ended(found, self._ended.get(implementation.name, []))
 
 
-def _diagnosis(implementation: Implementation, failing: Sequence[str], passing: Sequence[str]) -> Diagnosis:
-    failed, passed = ([parse(text) for text in texts] for texts in (failing, passing))
-    try:
-        with kept(), redirect_stdout(io.StringIO()):  # as in a worker, what an implementation prints is not for the terminal
-            found = diagnose(Subject(implementation), Judge(), failed, passed)
-    except (Exception, SystemExit) as error:  # whatever it is, it must not cost the run
-        remark = f"The diagnosis failed with {type(error).__name__}: {error}"
-        return Diagnosis(implementation=implementation.name, remarks=(remark,))
-    return record_of(found)
-
-
-def record_of(found: Result) -> Diagnosis:
-    """The diagnosis as it is recorded."""
-    return Diagnosis(
-        implementation=found.implementation,
-        explanations=tuple(_explanation(finding) for finding in found.findings),
-        remarks=found.remarks,
-        failing=found.failing,
-        passing=found.passing,
-        vanished=found.vanished,
-        seconds=found.seconds,
-    )
-
-
-def _explanation(finding: Finding) -> Explanation:
-    return Explanation(
-        sign=finding.sign,
-        faults=tuple(fault.id for fault in finding.faults),
-        explained=finding.explained,
-        failing=finding.failing,
-        passing=finding.passing,
-        fresh=finding.fresh,
-        r=finding.r,
-        alike=tuple(fault.id for fault in finding.alike),
-        sentence=str(finding),
-    )
+def _with_ended(found: Diagnosis, requirements: Sequence[str]) -> Diagnosis:
+    """Says which items left no problems to look at."""
+    if not requirements:
+        return found
+    more = f" and {len(requirements) - SHOWN} more" if len(requirements) > SHOWN else ""
+    names = ", ".join(requirements[:SHOWN]) + more
+    remark = f"Left out is what ended the process or ran over the time limit: {names}."
+    return Diagnosis(**{name: getattr(found, name) for name in found.__struct_fields__} | {"remarks": (*found.remarks, remark)})

@@ -28,7 +28,9 @@ from conformance.records import (
     read_records,
     requirement_entry,
 )
+from conformance.run_options import function_settings
 from conformance.session.diagnoses import Failures
+from conformance.session.diagnosing import ask
 from conformance.session.interruption import Interruption
 from conformance.session.items import PROPERTY
 from conformance.session.options import Settings
@@ -184,7 +186,7 @@ class Recorder:
     def _record(self, record: Any) -> None:
         if self.writer:
             self.writer.write(record)
-        if isinstance(record, Case):
+        if isinstance(record, Case | Item):
             self._failures.note(record)
         if isinstance(record, Item):
             self.items += 1
@@ -224,7 +226,9 @@ class Recorder:
         return int(code)
 
     def _diagnose(self) -> None:
-        for diagnosis in self._failures.diagnoses(self.settings.implementations, never=self._deadly):
+        options = self.config.option
+        names, given = tuple(options.conformance_implementations), function_settings(vars(options))
+        for diagnosis in self._failures.diagnoses(self.settings.implementations, lambda request: ask(request, names, given)):
             self._diagnoses.append(diagnosis)
             self._record(diagnosis)
             if self._interruption.asked:

@@ -1,0 +1,130 @@
+"""One diagnosis in a process of its own: it runs the implementation, which may end the process, hang, or change what it likes.
+
+The process reads a request from its standard input and writes a ``Diagnosis`` to the file that the request names; whatever the
+implementation prints goes nowhere. It is ended when it has had no answer for ``LIMIT`` seconds.
+"""
+
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from conformance.diagnosis import Diagnosis as Result
+from conformance.diagnosis import Finding, diagnose
+from conformance.harness import Subject
+from conformance.judging import Judge
+from conformance.problem import parse
+from conformance.records import Diagnosis, Explanation, decode, encode
+from conformance.session.options import chosen
+from conformance.threads import single_threads
+
+LIMIT = 60.0  # seconds: several times what a diagnosis takes, and time enough to import a framework
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """The texts of problems that ``implementation`` failed, with their kinds, and of those that it passed."""
+
+    implementation: str
+    failing: dict[str, str]
+    passing: tuple[str, ...]
+
+
+class _Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, how the implementation was asked for, where modules are found, and the file for the answer."""
+
+    request: Request
+    names: tuple[str, ...]
+    given: dict[str, str | None]
+    path: tuple[str, ...]
+    answer: str
+    limit: float
+
+
+def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None], limit: float = LIMIT) -> Diagnosis:
+    """The diagnosis; one with a remark alone where the process gave none. ``names`` and ``given`` are the options of the run that
+    say what is tested."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "diagnosis"
+        task = _Task(
+            request=request, names=names, given=dict(given), path=tuple(sys.path), answer=str(answer), limit=limit
+        )  # fmt: skip
+        ending = _ending(task)
+        if answer.exists():
+            found = decode(answer.read_bytes())
+            assert isinstance(found, Diagnosis)
+            return found
+    return Diagnosis(implementation=request.implementation, remarks=(f"There is no diagnosis: {ending}.",))
+
+
+def _ending(task: _Task) -> str:
+    """Runs the process to its end, and says how it ended."""
+    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    with (
+        single_threads(),
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
+    ):
+        try:
+            process.communicate(msgspec.json.encode(task), timeout=task.limit)
+        except subprocess.TimeoutExpired:
+            return f"it took more than {task.limit:g} s"
+        finally:
+            process.kill()
+    return "the implementation ended the process in which its failures were run again"
+
+
+def main() -> None:
+    """The process. Ctrl-C is for the one that started it; should that one be killed, this one ends by itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=_Task)
+    silence = open(os.devnull, "w")  # noqa: SIM115 – faulthandler needs it for as long as the process lives
+    faulthandler.dump_traceback_later(task.limit, exit=True, file=silence)
+    sys.path[:] = task.path
+    found = _diagnosis(task)
+    written = Path(f"{task.answer}.part")
+    written.write_bytes(encode(found))
+    written.rename(task.answer)
+    os._exit(0)  # without waiting for threads of the implementation
+
+
+def _diagnosis(task: _Task) -> Diagnosis:
+    request = task.request
+    try:
+        implementation = next(one for one in chosen(task.names, **task.given) if one.name == request.implementation)
+        failing = {parse(text): kind for text, kind in request.failing.items()}
+        return record_of(diagnose(Subject(implementation), Judge(), failing, [parse(text) for text in request.passing]))
+    except BaseException as error:  # an implementation may raise anything at all
+        remark = f"There is no diagnosis: it failed with {type(error).__name__}: {' '.join(str(error).split())}"
+        return Diagnosis(implementation=request.implementation, remarks=(remark,))
+
+
+def record_of(found: Result) -> Diagnosis:
+    """The diagnosis as it is recorded."""
+    return Diagnosis(
+        implementation=found.implementation,
+        explanations=tuple(_explanation(finding) for finding in found.findings),
+        remarks=found.remarks,
+        failing=found.failing,
+        passing=found.passing,
+        vanished=found.vanished,
+        seconds=found.seconds,
+    )
+
+
+def _explanation(finding: Finding) -> Explanation:
+    return Explanation(
+        sign=finding.sign,
+        faults=tuple(fault.id for fault in finding.faults),
+        explained=finding.explained,
+        failing=finding.failing,
+        passing=finding.passing,
+        fresh=finding.fresh,
+        r=finding.r,
+        alike=tuple(fault.id for fault in finding.alike),
+        sentence=str(finding),
+    )
