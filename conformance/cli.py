@@ -214,12 +214,12 @@ def faults(only: str, matrix: bool, compare: bool, honest: bool, diagnose: bool,
 
 
 def _diagnose(only: str) -> ExitCode:
-    from conformance.diagnosis.measure import LEFT_OUT, diagnose_all, report
+    from conformance.diagnosis.measure import LEFT_OUT, PAIRS, diagnose_all, report
     from conformance.faults.command import with_bar
     from conformance.faults.kills import chosen
 
     faults = chosen(only)
-    measured = with_bar("faults", len(faults) + LEFT_OUT, lambda progress: diagnose_all(faults, progress=progress))
+    measured = with_bar("faults", len(faults) + LEFT_OUT + PAIRS, lambda progress: diagnose_all(faults, progress=progress))
     click.echo(report(measured))
     return ExitCode.AS_EXPECTED if measured.in_order else ExitCode.UNEXPECTED
 

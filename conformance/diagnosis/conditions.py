@@ -1,6 +1,6 @@
 """On which problems an implementation fails: what all failing ones have and no passing one has."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -8,6 +8,7 @@ from conformance.dtypes import DTYPES
 from conformance.problem import Problem, SinusoidalProblem
 
 Condition = Callable[[Any], bool]  # of a problem of any operation
+FEW = 1 / 3  # of the passing problems
 TILES = (16, 32, 64, 128, 256, 512, 1024)
 FEATURES: dict[str, str] = {
     "mask": "with a mask",
@@ -35,28 +36,39 @@ ABSENT: dict[str, str] = {
     "value-width": "where the widths of key and value agree",
     "cross-length": "where the lengths of query and key agree",
 }
+HIDING = frozenset({"mask", "causal", "key-lengths"})
+SIZES: dict[str, str] = {
+    "key_length": "keys",
+    "query_length": "queries",
+    "length": "positions",
+    "width": "columns of queries and keys",
+    "heads": "heads",
+    "batch": "batch rows",
+}
 
 
 def common(failing: Sequence[Problem], passing: Sequence[Problem]) -> str:
-    """Where failures are, in words: the condition, or the two, that all failing problems meet and no passing one does; else the
-    one that the fewest passing ones meet. Empty where nothing tells them apart."""
-    met = {words: condition for words, condition in _known([*failing, *passing]) if all(map(condition, failing))}
+    """Where failures are, in words: the condition, or the two, that all failing problems meet and no passing one does; else one
+    that few passing ones meet. Empty where nothing tells them apart."""
+    every = [*failing, *passing]
+    general = _met([*_features(), *_sizes(), *_contents(every)], failing, passing)
+    met = general | _met(_least(failing), failing, passing)
     exact = [words for words, condition in met.items() if not any(map(condition, passing))]
     if exact:
         return f"only {exact[0]}"
     for first, second in combinations(met, 2):
         if not any(met[first](problem) and met[second](problem) for problem in passing):
             return f"only {first} and {second}"
-    if not met:
-        return ""
-    words = min(met, key=lambda words: sum(map(met[words], passing)))
-    return f"only {words}, though not always there"
+    shares = {words: sum(map(condition, passing)) / len(passing) for words, condition in general.items()}
+    words = min(shares, key=shares.__getitem__, default="")
+    return f"only {words}, though not always there" if words and shares[words] <= FEW else ""
 
 
-def _known(problems: Sequence[Problem]) -> list[tuple[str, Condition]]:
-    """Conditions in words, those that some of ``problems`` meet and not all."""
-    found = [*_features(), *_sizes(), *_contents(problems)]
-    return [(words, condition) for words, condition in found if len({condition(problem) for problem in problems}) == 2]
+def _met(
+    conditions: Iterable[tuple[str, Condition]], failing: Sequence[Problem], passing: Sequence[Problem]
+) -> dict[str, Condition]:
+    """Those that all failing problems meet and not all passing ones."""
+    return {w: condition for w, condition in conditions if all(map(condition, failing)) and not all(map(condition, passing))}
 
 
 def _features() -> Iterator[tuple[str, Condition]]:
@@ -64,6 +76,7 @@ def _features() -> Iterator[tuple[str, Condition]]:
         yield words, _has(feature)
     for feature, words in ABSENT.items():
         yield words, _lacks(feature)
+    yield "where keys are hidden", lambda problem: bool(HIDING & problem.features)
     for dtype in DTYPES:
         yield f"in {dtype}", _is("dtype", dtype)
     yield "in 16 bit", lambda problem: problem.dtype in ("float16", "bfloat16")
@@ -94,6 +107,16 @@ def _sizes() -> Iterator[tuple[str, Condition]]:
     for tile in TILES:
         yield f"with more than {tile} keys", _beyond("key_length", tile)
         yield f"with more than {tile} queries", _beyond("query_length", tile)
+
+
+def _least(failing: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
+    """From which size on it fails."""
+    for field, words in SIZES.items():
+        sizes = [getattr(problem, field, 0) for problem in failing]
+        if isinstance(failing[0], SinusoidalProblem) and field == "width":
+            words = "columns"
+        if min(sizes) > 1:
+            yield f"with {min(sizes)} {words} or more", _beyond(field, min(sizes) - 1)
 
 
 def _of_keys(test: Condition) -> Condition:

@@ -69,8 +69,11 @@ class Evidence:
         return excess(self.output, self.expected)
 
 
-def excess(output: Array, expected: Expected) -> Array:
-    """error / budget by element, infinite where the pattern of non-finite elements is wrong, 0 where nothing is judged."""
+def excess(output: Array, expected: Expected, near_overflow: bool = False) -> Array:
+    """error / budget by element, infinite where the pattern of non-finite elements is wrong, 0 where nothing is judged.
+
+    With ``near_overflow``, what is as close to the largest number as its budget may overflow or not.
+    """
     got = output if expected.rows is None else output[..., expected.rows, :]
     want = expected.output
     got = got.astype(want.dtype)
@@ -80,6 +83,9 @@ def excess(output: Array, expected: Expected) -> Array:
         finite = np.isfinite(got) & np.isfinite(due)
         same = (np.isnan(got) & np.isnan(due)) | (got == due)
         ratio = np.where(finite, np.abs(got - want) / expected.budget, np.where(same, 0.0, np.inf))
+        if near_overflow:
+            near = (np.abs(np.abs(want) - kind.largest) <= expected.budget) & (np.sign(got) == np.sign(want))
+            ratio = np.where(near, np.where(np.isfinite(got), np.abs(got - want) / expected.budget, 0.0), ratio)
     return np.where(expected.judged & ~np.isnan(ratio), ratio, 0.0).astype(np.float64)
 
 

@@ -1,10 +1,12 @@
 """How good the diagnosis is: every fault of the catalogue, as an implementation, must be named; what is none of it must not be.
 
-Three questions. *Named*: with the whole catalogue, is a fault named first, or one that outputs do not tell from it? *Left out*:
-where a fault is missing from the catalogue, is nothing named in its place but what really gives the same outputs? *Right*: is
-nothing named for implementations that are right, though they may round where they should not?
+Four questions. *Named*: with the whole catalogue, is a fault named first, or one that outputs do not tell from it? *Two at
+once*: are both named where an implementation has two? *Left out*: where a fault is missing from the catalogue, is nothing named
+in its place but what really gives the same outputs? *Right*: is nothing named for implementations that are right, though they
+may round where they should not?
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 
+import numpy as np
 from tabulate import tabulate
 
 from conformance.adapter import Implementation
@@ -28,6 +31,7 @@ from conformance.faults.functions import PROFILE, implementation_of
 from conformance.faults.honest_variants import variants
 from conformance.faults.model import Fault
 from conformance.harness import Subject
+from conformance.inputs import Inputs
 from conformance.judging import Judge
 from conformance.problem import Problem, parse
 from conformance.run_options import DEFAULT_SEED, TIERS
@@ -37,13 +41,14 @@ from conformance.threads import single_threads
 FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
 QUICK = replace(FIXED, examples=TIERS["quick"])
 LEFT_OUT = 20
+PAIRS = 20
 TARGET = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
     """What was named for a fault, or for an implementation that is right. ``question``: one of QUESTIONS; ``verdict``: one of
-    VERDICTS."""
+    VERDICTS; ``seconds``: of the processor."""
 
     subject: str
     question: str
@@ -55,6 +60,7 @@ class Naming:
 
 QUESTIONS: dict[str, str] = {
     "named": "faults",
+    "two at once": "pairs of faults",
     "left out": "faults left out of the catalogue",
     "right": "implementations that are right, held against the strictest profile",
 }
@@ -62,6 +68,7 @@ VERDICTS: dict[str, str] = {
     "first": "named first",
     "alike": "one that it declares to be alike named first",
     "equal": "one named first that gives the same on every problem of the suite",
+    "one": "one of the two named",
     "nothing": "nothing named",
     "wrong": "another fault named",
     "passed": "no failure to explain",
@@ -89,13 +96,45 @@ def failures(implementation: Implementation, judge: Judge, effort: Effort = FIXE
 
 def name_fault(fault: Fault, judge: Judge, left_out: bool = False) -> Naming:
     """Diagnoses the fault as an implementation, with the catalogue or, if ``left_out``, with the rest of it."""
-    failing, passing = failures(implementation_of(fault), judge)
     known = [other for other in catalogue().values() if not (left_out and other.id == fault.id)]
+    return _named(fault, "left out" if left_out else "named", judge, known, lambda named: named[:1] == (fault.id,))
+
+
+def name_two(first: Fault, second: Fault, judge: Judge) -> Naming:
+    """Diagnoses both at once as an implementation."""
+    both = {first.id, second.id}
+    return _named(at_once(first, second), "two at once", judge, list(catalogue().values()), lambda named: set(named) == both)
+
+
+def at_once(first: Fault, second: Fault) -> Fault:
+    """``first``, which rewrites, and then ``second``, as one."""
+    assert first.rewrite is not None
+    before = first.rewrite
+
+    def output(inputs: Inputs) -> np.ndarray:
+        return second.output(before(inputs))
+
+    return Fault(
+        id=f"{first.id}+{second.id}", sentence=f"{first.sentence} and {second.sentence}", operation=first.operation,
+        requirements=(*first.requirements, *second.requirements), sources=(), compute=output, lacks=first.lacks | second.lacks,
+    )  # fmt: skip
+
+
+def _named(fault: Fault, question: str, judge: Judge, known: Sequence[Fault], is_it: Callable[[tuple[str, ...]], bool]) -> Naming:
+    failing, passing = failures(implementation_of(fault), judge)
+    start = time.thread_time()
     found = diagnose(Subject(implementation_of(fault)), judge, failing, passing, known)
-    verdict = _verdict(fault, found, judge, [*failing, *passing]) if failing else "passed"
+    seconds = time.thread_time() - start
+    if not failing:
+        verdict = "passed"
+    elif is_it(found.named):
+        verdict = "first"
+    elif set(found.named) < set(fault.id.split("+")) and found.named:
+        verdict = "one"
+    else:
+        verdict = _verdict(fault, found, judge, [*failing, *passing])
     return Naming(
-        subject=fault.id, question="left out" if left_out else "named", verdict=verdict, named=found.named, lines=found.lines,
-        seconds=found.seconds,
+        subject=fault.id, question=question, verdict=verdict, named=found.named, lines=found.lines, seconds=seconds
     )  # fmt: skip
 
 
@@ -105,20 +144,20 @@ def name_right(name: str, judge: Judge) -> Naming:
     right = variants()[name]
     strict = replace(right, support=replace(right.support, profile=PROFILE))
     failing, passing = failures(strict, judge)
+    start = time.thread_time()
     found = diagnose(Subject(strict), judge, failing, passing)
+    seconds = time.thread_time() - start
     verdict = "wrong" if found.named else "nothing" if failing else "passed"
     return Naming(
-        subject=name, question="right", verdict=verdict, named=found.named, lines=found.lines, seconds=found.seconds
+        subject=name, question="right", verdict=verdict, named=found.named, lines=found.lines, seconds=seconds
     )  # fmt: skip
 
 
 def _verdict(fault: Fault, found: Diagnosis, judge: Judge, problems: Sequence[Problem]) -> str:
-    """One of VERDICTS."""
+    """One of VERDICTS, where what is named is not the fault itself."""
     if not found.named:
         return "nothing"
     first = found.named[0]
-    if first == fault.id:
-        return "first"
     if first in fault.alike or fault.id in catalogue()[first].alike:
         return "alike"
     return "equal" if _equal(fault, found.findings, judge, problems) else "wrong"
@@ -156,20 +195,21 @@ class Measurement:
 
     @property
     def in_order(self) -> bool:
-        return self.share >= TARGET and not self.of("left out", "wrong") and not self.of("right", "wrong")
+        return self.share >= TARGET and not any(self.of(question, "wrong") for question in ("two at once", "left out", "right"))
 
 
 def diagnose_all(
     faults: Sequence[Fault] | None = None, processes: int = 2, progress: Callable[[int], None] = lambda done: None
 ) -> Measurement:
-    """Names every fault; LEFT_OUT of them, evenly spread over the catalogue, once more without themselves; and, where all faults
-    are asked for, the implementations that are right."""
+    """Names every fault; LEFT_OUT of them, evenly spread over the catalogue, once more without themselves; PAIRS of them; and,
+    where all faults are asked for, the implementations that are right."""
     chosen = [fault for fault in (catalogue().values() if faults is None else faults) if not fault.equivalent]
     spread = chosen[:: max(1, len(chosen) // LEFT_OUT)][:LEFT_OUT]
     right = variants() if faults is None or len(faults) == len(catalogue()) else {}
     work = [
         *((fault.id, "named") for fault in chosen),
         *((fault.id, "left out") for fault in spread),
+        *((f"{first.id}+{second.id}", "two at once") for first, second in pairs(chosen)),
         *((name, "right") for name in right),
     ]
     namings: list[Naming] = []
@@ -181,9 +221,27 @@ def diagnose_all(
     return Measurement(tuple(sorted(namings, key=lambda naming: place[naming.subject, naming.question])))
 
 
+def pairs(faults: Sequence[Fault]) -> list[tuple[Fault, Fault]]:
+    """PAIRS of faults of arithmetic, of one operation each, far apart in the catalogue; the first rewrites."""
+    found: list[tuple[Fault, Fault]] = []
+    for operation in ("attention", "multi_head_attention"):
+        seconds = [fault for fault in faults if fault.operation == operation and not fault.behaviour]
+        firsts = [fault for fault in seconds if fault.rewrite]
+        turned = seconds[len(seconds) // 2 :] + seconds[: len(seconds) // 2]
+        number = min(PAIRS // 2, len(firsts))
+        for turn in range(number):
+            first, second = (group[turn * len(group) // number] for group in (firsts, turned))
+            if first is not second:
+                found.append((first, second))
+    return found
+
+
 def _naming(subject: str, question: str) -> Naming:
     if question == "right":
         return name_right(subject, _judge())
+    if question == "two at once":
+        first, second = (catalogue()[name] for name in subject.split("+"))
+        return name_two(first, second, _judge())
     return name_fault(catalogue()[subject], _judge(), left_out=question == "left out")
 
 
@@ -195,8 +253,8 @@ def _judge() -> Judge:
 
 def report(measurement: Measurement) -> str:
     """What was not named as it should be, then the totals."""
-    doubtful = [*measurement.of("named", "nothing", "wrong", "passed"), *measurement.of("left out", "wrong")]
-    doubtful += measurement.of("right", "wrong")
+    doubtful = [*measurement.of("named", "nothing", "wrong", "passed"), *measurement.of("two at once", "nothing", "wrong")]
+    doubtful += [*measurement.of("left out", "wrong"), *measurement.of("right", "wrong")]
     rows = [
         (one.subject, one.question, VERDICTS[one.verdict], ", ".join(one.named) or "–", f"{one.seconds:.1f}") for one in doubtful
     ]
@@ -211,5 +269,6 @@ def _totals(measurement: Measurement) -> Iterator[str]:
         told = ", ".join(f"{counts[verdict]} {meaning}" for verdict, meaning in VERDICTS.items() if counts[verdict])
         seconds = sorted(naming.seconds for naming in group)
         if group:
-            yield f"{len(group)} {words}: {told}; median {seconds[len(seconds) // 2]:.1f} s, at most {seconds[-1]:.1f} s each."
+            median, most = seconds[len(seconds) // 2], seconds[-1]
+            yield f"{len(group)} {words}: {told}; median {median:.1f} s, at most {most:.1f} s of the processor."
     yield f"Named: {measurement.share:.1%} (target {TARGET:.0%})."

@@ -1,6 +1,6 @@
 """The search for what explains one kind of failure: every fault alone, then two or three at once, then several side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -50,8 +50,11 @@ class Search:
             found = self._settled([trial for trial in self.singles if trial.explains_nearly_all])
             if found is not None:
                 return [self._completed(found, faults)]
-        found = self._settled(self._in_own_dtypes()) or (self._settled(self._combined(faults)) if self.sign == "values" else None)
-        return self._side_by_side() if found is None else [found]
+        for rivals in self._combined(faults):
+            found = self._settled([trial for trial in rivals if trial.explains_nearly_all])
+            if found is not None:
+                return [found]
+        return self._side_by_side()
 
     @property
     def nearest(self) -> Trial | None:
@@ -106,12 +109,15 @@ class Search:
             if (trial.candidate.faults[0].behaviour is None or self.sign == "dtype")
             and trial.explained >= NEARLY_ALL * trial.clear
         ]
-        return [trial for trial in self._tried(candidates, self.failing, share=0.75) if trial.explains_nearly_all]
+        return self._tried(candidates, self.failing, share=0.75)
 
-    def _combined(self, faults: Sequence[Fault]) -> list[Trial]:
-        """The ten best singles two by two, and the best one and the nearest one with each fault that there is; then the best
-        two with each fault, if they explain most. Those that explain nearly all. What explains nearly all by itself, and is
-        contradicted, is not made better by a second fault."""
+    def _combined(self, faults: Sequence[Fault]) -> Iterator[list[Trial]]:
+        """Singles that are there in some dtypes only; the best one with each fault in some dtypes only; the ten best singles two
+        by two, and the best one and the nearest one with each fault that there is; the best two with each fault, if they explain
+        most. What explains nearly all by itself, and is contradicted, is not made better by a second fault."""
+        yield self._in_own_dtypes()
+        if self.sign != "values":
+            return
         contradicted = [trial for trial in self.singles if trial.contradictions]
         enough = {trial.candidate.faults[0] for trial in contradicted if trial.explained >= NEARLY_ALL * trial.clear}
         useful = [fault for fault in faults if fault.behaviour is None and fault not in enough]
@@ -120,21 +126,22 @@ class Search:
         best = [*singles[:1], *sorted(singles, key=lambda trial: trial.closeness, reverse=True)[:1]]
         couples = [(one.candidate, two.candidate.faults[0]) for one, two in combinations(near[:LEADERS], 2)]
         equals = [trial for trial in singles[:LEADERS] if trial.explains == singles[0].explains]
-        tried = self._with_one_in_some_dtypes(equals[:EQUALS], useful)
-        if not any(trial.explains_nearly_all for trial in tried):
-            tried = self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.8, least=MOST)
-        if not any(trial.explains_nearly_all for trial in tried):
-            most = [trial for trial in tried[:1] if MOST * trial.clear <= trial.explained < trial.clear]
-            tried = self._tried_together(_with_each(most, useful), most, share=0.9)
-        return [trial for trial in tried if trial.explains_nearly_all]
+        yield self._with_one_in_some_dtypes(equals[:EQUALS], useful)
+        tried = self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.8, least=MOST)
+        yield tried
+        most = [trial for trial in tried[:1] if MOST * trial.clear <= trial.explained < trial.clear]
+        yield self._tried_together(_with_each(most, useful), most, share=0.9)
 
     def _with_one_in_some_dtypes(self, best: Sequence[Trial], faults: Sequence[Fault]) -> list[Trial]:
-        """The best ones, which explain the same, with each fault, there in those dtypes only in which something is left over."""
+        """The best ones, which explain the same, with each fault, there in those dtypes only in which something is left over; and
+        there in all, if that explains as much."""
         failing = self._all_failing
         left = {evidence.problem.dtype for trial in best for evidence in failing if evidence not in trial.explains}
         if len(left) == len({evidence.problem.dtype for evidence in failing}):
             return []
-        return self._tried_together(_with_each(best, faults), best, share=0.75, only=tuple(sorted(left)))
+        tried = self._tried_together(_with_each(best, faults), best, share=0.75, only=tuple(sorted(left)))
+        good = [Candidate(trial.candidate.faults) for trial in tried if trial.explains_nearly_all]
+        return [*tried, *self._tried(good, failing, share=0.8)]
 
     def _completed(self, found: Explanation, faults: Sequence[Fault]) -> Explanation:
         """What is found, with one more fault if that explains what is left over."""

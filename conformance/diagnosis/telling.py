@@ -16,7 +16,7 @@ from conformance.errors import ProblemError, Unsupported
 from conformance.problem import Problem
 
 FRESH = 12  # problems with other numbers
-BATCH = 32  # known failures that were not looked at before
+BATCH = 128  # known failures that were not looked at before
 EACH = 2  # problems of a kind for each candidate
 RIVALS = 12  # candidates for which problems are looked for
 UNTIL = 0.85  # of the time

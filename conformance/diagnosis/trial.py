@@ -87,7 +87,7 @@ def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
     if not _fits(prediction, evidence, 1.0):
         nearly = closeness >= 1.0 - LEFT_OVER / 5 and _fits(prediction, evidence, NEARLY)
         return Bearings(Bearing.UNCLEAR if nearly else Bearing.MISPREDICTED, closeness=closeness)
-    r = float(excess(evidence.output, _both_judged(expected, evidence)).max(initial=0.0))
+    r = float(excess(evidence.output, _both_judged(expected, evidence), near_overflow=True).max(initial=0.0))
     clear = 3 * int(decided.sum()) >= int(wrong.sum()) and closeness >= 1.0 - LEFT_OVER
     return Bearings(Bearing.EXPLAINED if clear else Bearing.UNCLEAR, r, closeness)
 
@@ -119,7 +119,7 @@ def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
     the answers that are usual there: zeros, NaN, the mean of all V."""
     expected = prediction.expected
     assert evidence.output is not None and expected is not None
-    if excess(evidence.output, _both_judged(expected, evidence)).max(initial=0.0) > budgets:
+    if excess(evidence.output, _both_judged(expected, evidence), near_overflow=True).max(initial=0.0) > budgets:
         return False
     emptied = np.broadcast_to(evidence.expected.judged & ~expected.judged, expected.output.shape)
     if not emptied.any() or not isinstance(prediction.inputs, AttentionInputs):
@@ -211,8 +211,10 @@ class Trial:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """The best first: most explained, in dtypes in which the faults are known, with the smallest r, the shortest name."""
+        """The best first: most explained, without a limit to dtypes, in dtypes in which the faults are known, with the smallest
+        r, the shortest name."""
         known = set.intersection(*(set(fault.dtypes) for fault in self.candidate.faults))
         elsewhere = sum(evidence.problem.dtype not in known for evidence in self.explains)
         length = sum(len(fault.id) for fault in self.candidate.faults)  # whatever shows in special cases only has a longer one
-        return (-self.explained, self.contradictions, self.mispredicted, elsewhere, round(self.r, 1), length)
+        limited = bool(self.candidate.only)
+        return (-self.explained, self.contradictions, self.mispredicted, limited, elsewhere, round(self.r, 1), length)
