@@ -66,6 +66,7 @@ QUESTIONS: dict[str, str] = {
 }
 VERDICTS: dict[str, str] = {
     "first": "named first",
+    "more": "named first, with another one beside it",
     "alike": "one that it declares to be alike named first",
     "equal": "one named first that gives the same on every problem of the suite",
     "one": "one of the two named",
@@ -97,7 +98,7 @@ def failures(implementation: Implementation, judge: Judge, effort: Effort = FIXE
 def name_fault(fault: Fault, judge: Judge, left_out: bool = False) -> Naming:
     """Diagnoses the fault as an implementation, with the catalogue or, if ``left_out``, with the rest of it."""
     known = [other for other in catalogue().values() if not (left_out and other.id == fault.id)]
-    return _named(fault, "left out" if left_out else "named", judge, known, lambda named: named[:1] == (fault.id,))
+    return _named(fault, "left out" if left_out else "named", judge, known, lambda named: named == (fault.id,))
 
 
 def name_two(first: Fault, second: Fault, judge: Judge) -> Naming:
@@ -129,6 +130,8 @@ def _named(fault: Fault, question: str, judge: Judge, known: Sequence[Fault], is
         verdict = "passed"
     elif is_it(found.named):
         verdict = "first"
+    elif found.named[:1] == (fault.id,):
+        verdict = "more"
     elif set(found.named) < set(fault.id.split("+")) and found.named:
         verdict = "one"
     else:
@@ -190,8 +193,8 @@ class Measurement:
     @property
     def share(self) -> float:
         """The share of the faults with failures that are named."""
-        asked = self.of("named", "first", "alike", "equal", "nothing", "wrong")
-        return len(self.of("named", "first", "alike", "equal")) / len(asked) if asked else 1.0
+        asked = self.of("named", *(verdict for verdict in VERDICTS if verdict != "passed"))
+        return len(self.of("named", "first", "more", "alike", "equal")) / len(asked) if asked else 1.0
 
     @property
     def in_order(self) -> bool:
@@ -253,7 +256,10 @@ def _judge() -> Judge:
 
 def report(measurement: Measurement) -> str:
     """What was not named as it should be, then the totals."""
-    doubtful = [*measurement.of("named", "nothing", "wrong", "passed"), *measurement.of("two at once", "nothing", "wrong")]
+    doubtful = [
+        *measurement.of("named", "more", "nothing", "wrong", "passed"),
+        *measurement.of("two at once", "nothing", "wrong"),
+    ]
     doubtful += [*measurement.of("left out", "wrong"), *measurement.of("right", "wrong")]
     rows = [
         (one.subject, one.question, VERDICTS[one.verdict], ", ".join(one.named) or "–", f"{one.seconds:.1f}") for one in doubtful

@@ -1,4 +1,4 @@
-"""The search for what explains one kind of failure: every fault alone, then two or three at once, then several side by side."""
+"""The search for what explains one kind of failure: every fault alone, then two at once, then several side by side."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from conformance.diagnosis.trial import NEARLY_ALL, Trial
 from conformance.faults.model import Fault
 
 LEADERS = 10  # singles of which pairs are made, and that passing problems are tried on
-MOST = 0.7  # the share of the failures from which on two faults are tried with a third
+ENOUGH = 3  # failing problems that a second fault must explain beside one that explains nearly all
 SIDE_BY_SIDE = 3
 EQUALS = 2  # best ones that explain the same, so that what outputs do not tell is said
 
@@ -113,8 +113,8 @@ class Search:
 
     def _combined(self, faults: Sequence[Fault]) -> Iterator[list[Trial]]:
         """Singles that are there in some dtypes only; the best one with each fault in some dtypes only; the ten best singles two
-        by two, and the best one and the nearest one with each fault that there is; the best two with each fault, if they explain
-        most. What explains nearly all by itself, and is contradicted, is not made better by a second fault."""
+        by two, and the best one and the nearest one with each fault that there is. What explains nearly all by itself, and is
+        contradicted, is not made better by a second fault."""
         yield self._in_own_dtypes()
         if self.sign != "values":
             return
@@ -127,10 +127,7 @@ class Search:
         couples = [(one.candidate, two.candidate.faults[0]) for one, two in combinations(near[:LEADERS], 2)]
         equals = [trial for trial in singles[:LEADERS] if trial.explains == singles[0].explains]
         yield self._with_one_in_some_dtypes(equals[:EQUALS], useful)
-        tried = self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.8, least=MOST)
-        yield tried
-        most = [trial for trial in tried[:1] if MOST * trial.clear <= trial.explained < trial.clear]
-        yield self._tried_together(_with_each(most, useful), most, share=0.9)
+        yield self._tried_together([*couples, *_with_each(best, useful)], best[:1], share=0.9)
 
     def _with_one_in_some_dtypes(self, best: Sequence[Trial], faults: Sequence[Fault]) -> list[Trial]:
         """The best ones, which explain the same, with each fault, there in those dtypes only in which something is left over; and
@@ -144,26 +141,21 @@ class Search:
         return [*tried, *self._tried(good, failing, share=0.8)]
 
     def _completed(self, found: Explanation, faults: Sequence[Fault]) -> Explanation:
-        """What is found, with one more fault if that explains what is left over."""
-        if found.trial.explained == found.trial.clear or found.trial.candidate.faults[0].behaviour:
+        """What is found, with one more fault if that explains what is left over, and that is enough to speak of a second fault."""
+        if found.trial.clear < found.trial.explained + ENOUGH or found.trial.candidate.faults[0].behaviour:
             return found
         tried = self._tried_together(_with_each([found.trial], faults), [found.trial], share=0.9)
-        better = [trial for trial in tried if trial.explained > found.trial.explained and trial.right_where_it_shows]
+        better = [trial for trial in tried if trial.explained >= found.trial.explained + ENOUGH and trial.right_where_it_shows]
         return self._settled([trial for trial in better if trial.explained == better[0].explained]) or found
 
     def _tried_together(
-        self,
-        couples: Sequence[tuple[Candidate, Fault]],
-        best: Sequence[Trial],
-        share: float,
-        only: tuple[str, ...] = (),
-        least: float = NEARLY_ALL,
+        self, couples: Sequence[tuple[Candidate, Fault]], best: Sequence[Trial], share: float, only: tuple[str, ...] = ()
     ) -> list[Trial]:
         """The couples at once, the second ``only`` in some dtypes, first on what the best does not explain."""
         known = [evidence for trial in best for evidence in trial.explains]
         order = sorted(self._all_failing, key=lambda evidence: evidence in known)
         decisive = sum(evidence not in known for evidence in order) if best else None
-        tried = self._tried([both for couple in couples for both in together(*couple, only)], order, share, decisive, least)
+        tried = self._tried([both for couple in couples for both in together(*couple, only)], order, share, decisive, NEARLY_ALL)
         for trial in tried:
             trial.more = len(self.more)
             for evidence in self.more if trial.checked else ():
