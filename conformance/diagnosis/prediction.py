@@ -15,10 +15,12 @@ import numpy as np
 from conformance.diagnosis.evidence import Evidence, excess, with_output
 from conformance.dtypes import float_type
 from conformance.faults.model import Fault
+from conformance.faults.steps import kv_heads
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import expect
 from conformance.oracle.expected import Expected
 from conformance.oracle.profiles import roundoffs
+from conformance.visibility import visible_pairs
 
 Array = np.ndarray
 NEAR = 0.25  # the share of the error, or of the deviation that the fault makes, that roundings may have part in
@@ -50,11 +52,13 @@ class Candidate:
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """What is to be seen: ``signs`` as in Evidence, and the ``expected`` output where there is one to compare. A rewriting has
-    ``inputs``, whose mean of V is a usual answer in rows that see no key."""
+    ``inputs``, whose mean of V is a usual answer in rows that see no key, and whose V may be NaN or infinite at hidden keys:
+    elements that ``leaks`` marks may be NaN then."""
 
     signs: Mapping[str, str]
     expected: Expected | None = None
     inputs: Inputs | None = None
+    leaks: Array | None = None
 
 
 def together(candidate: Candidate, fault: Fault, only: tuple[str, ...] = ()) -> list[Candidate]:
@@ -99,8 +103,29 @@ def _rewritten(inputs: Inputs, evidence: Evidence) -> Prediction | None:
         return Prediction({"shape": f"{expected.shape} in place of {evidence.expected.shape}"})
     if expected.dtype != evidence.expected.dtype:
         return Prediction({"dtype": f"{expected.dtype} in place of {evidence.expected.dtype}"})
-    prediction = _with_values({}, replace(expected, rows=evidence.expected.rows), evidence)
-    return replace(prediction, inputs=inputs)
+    honest = evidence.expected
+    with np.errstate(invalid="ignore"):
+        as_it_was = np.abs(expected.output - honest.output) <= honest.budget
+    budget = np.where(as_it_was, np.maximum(expected.budget, honest.budget), expected.budget)
+    prediction = _with_values({}, replace(expected, rows=honest.rows, budget=budget), evidence)
+    return replace(prediction, inputs=inputs, leaks=_leaks(inputs, evidence))
+
+
+def _leaks(inputs: Inputs, evidence: Evidence) -> Array | None:
+    """The elements of the output to which a hidden key contributes 0 times what is not finite, where V was finite at first."""
+    before = evidence.inputs
+    if not isinstance(inputs, AttentionInputs) or not isinstance(before, AttentionInputs):
+        return None
+    infinite = ~np.isfinite(inputs.value.astype(np.float64))
+    if not infinite.any() or not np.isfinite(before.value.astype(np.float64)).all():
+        return None
+    shared = infinite[:, kv_heads(inputs.query.shape[1], infinite.shape[1])]
+    return _rows((~visible_pairs(inputs)).astype(np.float64) @ shared.astype(np.float64) > 0, evidence.expected)
+
+
+def _rounding(output: Array, dtype: str) -> Array:
+    """One rounding of each finite element."""
+    return float_type(dtype).unit_roundoff * np.abs(np.where(np.isfinite(output), output, 0.0)).astype(np.float64)
 
 
 def _computed(fault: Fault, inputs: Inputs, evidence: Evidence) -> Prediction | None:
@@ -112,11 +137,11 @@ def _computed(fault: Fault, inputs: Inputs, evidence: Evidence) -> Prediction | 
     if seen.output is None:
         return Prediction(dict(seen.signs))
     signs = {sign: how for sign, how in seen.signs.items() if sign != "values"}
-    honest, kind = evidence.expected, float_type(evidence.expected.dtype)
+    honest = evidence.expected
     want = _rows(seen.output, honest).astype(honest.output.dtype)
     known = np.where(honest.judged & np.isfinite(honest.budget), honest.budget, 0.0)  # rows that see no key have no budget
     budget = np.broadcast_to(known.max(axis=-2, keepdims=True), want.shape)
-    budget = np.maximum(budget, 2.0 * kind.unit_roundoff * np.abs(np.where(np.isfinite(want), want, 0.0)).astype(np.float64))
+    budget = np.maximum(budget, 2.0 * _rounding(want, honest.dtype))
     prediction = _with_values(signs, replace(honest, output=want, budget=budget), evidence)
     if not _near(prediction, evidence):
         return prediction

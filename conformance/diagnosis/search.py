@@ -13,6 +13,7 @@ from conformance.faults.model import Fault
 
 LEADERS = 10  # singles of which pairs are made, and that passing problems are tried on
 ENOUGH = 3  # failing problems that a second fault must explain beside one that explains nearly all
+ARBITRARY = 6  # faults in combinations that explain the same; of more than so many none says anything
 SIDE_BY_SIDE = 3
 EQUALS = 2  # best ones that explain the same, so that what outputs do not tell is said
 
@@ -52,7 +53,7 @@ class Search:
                 return [self._completed(found, faults)]
         for rivals in self._combined(faults):
             found = self._settled([trial for trial in rivals if trial.explains_nearly_all])
-            if found is not None:
+            if found is not None and len(_names(found)) <= ARBITRARY:
                 return [found]
         return self._side_by_side()
 
@@ -141,7 +142,7 @@ class Search:
         return [*tried, *self._tried(good, failing, share=0.8)]
 
     def _completed(self, found: Explanation, faults: Sequence[Fault]) -> Explanation:
-        """What is found, with one more fault if that explains what is left over, and that is enough to speak of a second fault."""
+        """What is found, with one more fault if that explains what is left over, and enough is."""
         if found.trial.clear < found.trial.explained + ENOUGH or found.trial.candidate.faults[0].behaviour:
             return found
         tried = self._tried_together(_with_each([found.trial], faults), [found.trial], share=0.9)
@@ -212,6 +213,11 @@ class Search:
         """The failing problems that none of the chosen explains."""
         explained = [evidence for trial in chosen for evidence in trial.explains]
         return [evidence for evidence in self._all_failing if evidence not in explained]
+
+
+def _names(found: Explanation) -> set[str]:
+    """The faults of all candidates that explain the same."""
+    return {name for trial in (found.trial, *found.rivals) for name in trial.candidate.names}
 
 
 def _with_each(best: Sequence[Trial], faults: Sequence[Fault]) -> list[tuple[Candidate, Fault]]:

@@ -12,6 +12,7 @@ from conformance.dtypes import float_type
 from conformance.faults.steps import kv_heads
 from conformance.inputs import AttentionInputs
 from conformance.oracle.expected import Expected
+from conformance.visibility import visible_pairs
 
 Array = np.ndarray
 Predict = Callable[[Candidate, Evidence], Prediction | None]
@@ -80,14 +81,14 @@ def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
     judged = np.broadcast_to(expected.judged, wrong.shape)
     error, rest = _distance(evidence, evidence.expected), _distance(evidence, expected)
     blank = ~judged & _blank(evidence, expected)  # as rows mostly are that see no key with the fault
-    decided, rest = wrong & (judged | blank), np.where(blank, 0.0, rest)
+    decided, rest = wrong & (judged | blank), np.where(blank | _leaked(prediction, evidence), 0.0, rest)
     with np.errstate(all="ignore"):
         left = np.where(np.isfinite(error), np.minimum(rest / error, 1.0), np.where(np.isfinite(rest), 0.0, 1.0))[decided]
     closeness = 1.0 - float(np.median(left)) if left.size else 0.0
     if not _fits(prediction, evidence, 1.0):
         nearly = closeness >= 1.0 - LEFT_OVER / 5 and _fits(prediction, evidence, NEARLY)
         return Bearings(Bearing.UNCLEAR if nearly else Bearing.MISPREDICTED, closeness=closeness)
-    r = float(excess(evidence.output, _both_judged(expected, evidence), near_overflow=True).max(initial=0.0))
+    r = float(_excess(prediction, evidence).max(initial=0.0))
     clear = 3 * int(decided.sum()) >= int(wrong.sum()) and closeness >= 1.0 - LEFT_OVER
     return Bearings(Bearing.EXPLAINED if clear else Bearing.UNCLEAR, r, closeness)
 
@@ -110,8 +111,20 @@ def _blank(evidence: Evidence, expected: Expected) -> Array:
     return (output == 0) | np.isnan(output.astype(np.float64))
 
 
-def _both_judged(expected: Expected, evidence: Evidence) -> Expected:
-    return replace(expected, judged=expected.judged & evidence.expected.judged)
+def _excess(prediction: Prediction, evidence: Evidence) -> Array:
+    """error / budget by element against what the fault gives, where that and the right output are judged."""
+    assert evidence.output is not None and prediction.expected is not None
+    both = replace(prediction.expected, judged=prediction.expected.judged & evidence.expected.judged)
+    return np.where(_leaked(prediction, evidence), 0.0, excess(evidence.output, both, near_overflow=True))
+
+
+def _leaked(prediction: Prediction, evidence: Evidence) -> Array:
+    """Where the output is NaN, and may be."""
+    assert evidence.output is not None and prediction.expected is not None
+    rows = prediction.expected.rows
+    output = evidence.output if rows is None else evidence.output[..., rows, :]
+    marked = np.zeros(output.shape, bool) if prediction.leaks is None else prediction.leaks
+    return np.asarray(marked & np.isnan(output.astype(np.float64)))
 
 
 def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
@@ -119,11 +132,13 @@ def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
     the answers that are usual there: zeros, NaN, the mean of all V."""
     expected = prediction.expected
     assert evidence.output is not None and expected is not None
-    if excess(evidence.output, _both_judged(expected, evidence), near_overflow=True).max(initial=0.0) > budgets:
+    if _excess(prediction, evidence).max(initial=0.0) > budgets:
         return False
     emptied = np.broadcast_to(evidence.expected.judged & ~expected.judged, expected.output.shape)
     if not emptied.any() or not isinstance(prediction.inputs, AttentionInputs):
         return True
+    blind: Array = np.asarray(~visible_pairs(prediction.inputs).any(-1, keepdims=True))
+    emptied = emptied & (blind if expected.rows is None else blind[..., expected.rows, :])
     value = prediction.inputs.value.astype(np.float64)
     mean = value.mean(-2, keepdims=True)[:, kv_heads(prediction.inputs.query.shape[1], value.shape[1])]
     output = evidence.output if expected.rows is None else evidence.output[..., expected.rows, :]
