@@ -207,13 +207,13 @@ def faults(only: str, matrix: bool, compare: bool, honest: bool, diagnose: bool,
     from conformance.faults import command
 
     if diagnose:
-        return _diagnose(only)
+        return _diagnose(only, out)
     if honest:
         return command.honest(seeds, out)
     return command.compare(only, out) if compare else command.kill(only, matrix, out)
 
 
-def _diagnose(only: str) -> ExitCode:
+def _diagnose(only: str, out: Path | None) -> ExitCode:
     from conformance.diagnosis.measure import LEFT_OUT, PAIRS, diagnose_all, report
     from conformance.faults.command import with_bar
     from conformance.faults.kills import chosen
@@ -221,6 +221,11 @@ def _diagnose(only: str) -> ExitCode:
     faults = chosen(only)
     measured = with_bar("faults", len(faults) + LEFT_OUT + PAIRS, lambda progress: diagnose_all(faults, progress=progress))
     click.echo(report(measured))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / "diagnosed.md"
+        path.write_text(f"# Faults diagnosed\n\n{report(measured, 'github')}\n", encoding="utf-8")
+        _wrote([path])
     return ExitCode.AS_EXPECTED if measured.in_order else ExitCode.UNEXPECTED
 
 

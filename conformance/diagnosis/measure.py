@@ -254,7 +254,7 @@ def _judge() -> Judge:
     return Judge()
 
 
-def report(measurement: Measurement) -> str:
+def report(measurement: Measurement, form: str = "simple") -> str:
     """What was not named as it should be, then the totals."""
     doubtful = [
         *measurement.of("named", "more", "nothing", "wrong", "passed"),
@@ -264,7 +264,11 @@ def report(measurement: Measurement) -> str:
     rows = [
         (one.subject, one.question, VERDICTS[one.verdict], ", ".join(one.named) or "–", f"{one.seconds:.1f}") for one in doubtful
     ]
-    table = tabulate(rows, headers=("", "question", "verdict", "named", "seconds"), disable_numparse=True) if rows else ""
+    table = (
+        tabulate(rows, headers=("", "question", "verdict", "named", "seconds"), tablefmt=form, disable_numparse=True)
+        if rows
+        else ""
+    )
     return "\n\n".join(part for part in (table, "\n".join(_totals(measurement))) if part)
 
 

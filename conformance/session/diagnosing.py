@@ -36,12 +36,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, how the implementation was asked for, where modules are found, and the file for the answer."""
+    """A request, how the implementation was asked for, and the file for the answer."""
 
     request: Request
     names: tuple[str, ...]
     given: dict[str, str | None]
-    path: tuple[str, ...]
     answer: str
     limit: float
 
@@ -51,9 +50,7 @@ def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None
     say what is tested."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "diagnosis"
-        task = _Task(
-            request=request, names=names, given=dict(given), path=tuple(sys.path), answer=str(answer), limit=limit
-        )  # fmt: skip
+        task = _Task(request=request, names=names, given=dict(given), answer=str(answer), limit=limit)
         ending = _ending(task)
         if answer.exists():
             found = decode(answer.read_bytes())
@@ -64,7 +61,8 @@ def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None
 
 def _ending(task: _Task) -> str:
     """Runs the process to its end, and says how it ended."""
-    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"  # modules are found as here
+    command = [sys.executable, "-c", program]
     with (
         single_threads(),
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
@@ -84,7 +82,6 @@ def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=_Task)
     silence = open(os.devnull, "w")  # noqa: SIM115 – faulthandler needs it for as long as the process lives
     faulthandler.dump_traceback_later(task.limit, exit=True, file=silence)
-    sys.path[:] = task.path
     found = _diagnosis(task)
     written = Path(f"{task.answer}.part")
     written.write_bytes(encode(found))
