@@ -132,10 +132,10 @@ def _named(fault: Fault, question: str, judge: Judge, known: Sequence[Fault], is
         verdict = "first"
     elif found.named[:1] == (fault.id,):
         verdict = "more"
-    elif set(found.named) < set(fault.id.split("+")) and found.named:
-        verdict = "one"
     else:
         verdict = _verdict(fault, found, judge, [*failing, *passing])
+    if verdict == "wrong" and set(found.named) < set(fault.id.split("+")):
+        verdict = "one"
     return Naming(
         subject=fault.id, question=question, verdict=verdict, named=found.named, lines=found.lines, seconds=seconds
     )  # fmt: skip

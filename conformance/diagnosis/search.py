@@ -103,6 +103,8 @@ class Search:
     def _in_own_dtypes(self) -> list[Trial]:
         """Singles that explain nearly all, and are contradicted, taken to be there in the dtypes of the failures only."""
         own = tuple(sorted({evidence.problem.dtype for evidence in self._all_failing}))
+        if all(evidence.problem.dtype in own for evidence in self.passing):
+            return []
         candidates = [
             replace(trial.candidate, only=own)
             for trial in self.singles
@@ -153,6 +155,8 @@ class Search:
         self, couples: Sequence[tuple[Candidate, Fault]], best: Sequence[Trial], share: float, only: tuple[str, ...] = ()
     ) -> list[Trial]:
         """The couples at once, the second ``only`` in some dtypes, first on what the best does not explain."""
+        for trial in best:
+            self._catch_up(trial)
         known = [evidence for trial in best for evidence in trial.explains]
         order = sorted(self._all_failing, key=lambda evidence: evidence in known)
         decisive = sum(evidence not in known for evidence in order) if best else None
@@ -187,9 +191,13 @@ class Search:
         self.predictor.extend(fresh)
         self.more += fresh
         for trial in rivals:
-            for evidence in self.more[trial.more :]:
-                trial.add(evidence, self.predictor(trial.candidate, evidence))
-            trial.more = len(self.more)
+            self._catch_up(trial)
+
+    def _catch_up(self, trial: Trial) -> None:
+        """Puts what fresh problems gave for others to the trial."""
+        for evidence in self.more[trial.more :]:
+            trial.add(evidence, self.predictor(trial.candidate, evidence))
+        trial.more = len(self.more)
 
     def _side_by_side(self) -> list[Explanation]:
         """Faults of which each is right wherever it would show, on fresh problems too, and which together explain nearly all."""
