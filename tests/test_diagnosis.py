@@ -25,6 +25,7 @@ from tests import fakes, hostile
 from tests.support.commands import run_command
 
 JUDGE = Judge()
+ENOUGH = 60.0  # seconds: what is found must not depend on what else the machine does
 PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 # Enough of the catalogue to be mistaken in, and little enough to be quick.
 SOME = (
@@ -72,8 +73,13 @@ def diagnosis_of(function: Callable, faults: Sequence[str] = SOME) -> Diagnosis:
         if problem.features <= subject.implementation.features:
             split[JUDGE.values(subject, problem).verdict.outcome.is_failure].append(problem)
     return diagnose(
-        Subject(implementation(function)), JUDGE, unsorted(split[True]), split[False], [catalogue()[name] for name in faults]
-    )  # fmt: skip
+        Subject(implementation(function)),
+        JUDGE,
+        unsorted(split[True]),
+        split[False],
+        [catalogue()[name] for name in faults],
+        ENOUGH,
+    )
 
 
 # Implementations with arithmetic of their own: nothing of the catalogue is in them.
@@ -194,15 +200,22 @@ def test_what_shows_over_several_calls_is_named(function, name):
     """Values are right at first, so that only requirements on several calls fail."""
     hostile._CACHE.clear()
     failing = [problem for problem in problems() if not problem.features and problem.dtype == "float32"][:3]
-    found = diagnose(Subject(implementation(function)), JUDGE, unsorted(failing), [], [catalogue()[name] for name in SOME])
+    found = diagnose(
+        Subject(implementation(function)), JUDGE, unsorted(failing), [], [catalogue()[name] for name in SOME], ENOUGH
+    )
     assert found.named == (name,)
 
 
 def test_what_wanders_in_a_way_of_its_own_is_described():
     failing = [problem for problem in problems() if not problem.features][:2]
     found = diagnose(
-        Subject(implementation(hostile.nondeterministic)), JUDGE, unsorted(failing), [], [catalogue()[name] for name in SOME]
-    )  # fmt: skip
+        Subject(implementation(hostile.nondeterministic)),
+        JUDGE,
+        unsorted(failing),
+        [],
+        [catalogue()[name] for name in SOME],
+        ENOUGH,
+    )
     assert not found.named
     assert found.unexplained[0].sign == "repeat"
     assert found.unexplained[0].observations[0].startswith("a multiple, right, a multiple, right")
@@ -224,7 +237,7 @@ def test_each_kind_of_exception_is_told_with_what_its_cases_have_in_common():
         "heads=3 length=7 causal=top-left",
     )
     plain, *failing = (parse(f"attention batch=1 width=4 dtype=float32 values=gaussian.1#0 {text}") for text in texts)
-    found = diagnose(Subject(implementation(attention)), JUDGE, unsorted(failing), [plain])
+    found = diagnose(Subject(implementation(attention)), JUDGE, unsorted(failing), [plain], seconds=ENOUGH)
     assert not found.findings
     grouped, causal = sorted(found.lines, key=lambda line: "causal" in line)
     assert "2 failing cases with an exception: ValueError: 4 heads on 2" in grouped and "only with grouped heads" in grouped
@@ -264,7 +277,7 @@ def test_a_fault_that_is_not_in_the_catalogue_gets_no_other_name():
 
 def test_nothing_is_named_for_an_implementation_that_is_right():
     plain = [problem for problem in problems() if not problem.features]
-    found = diagnose(Subject(implementation(fakes.honest)), JUDGE, unsorted(plain[:8]), plain[8:])
+    found = diagnose(Subject(implementation(fakes.honest)), JUDGE, unsorted(plain[:8]), plain[8:], seconds=ENOUGH)
     assert (found.named, found.unexplained, found.vanished) == ((), (), 8)
     assert found.lines == ("8 failing cases did not fail when run again.",)
 
@@ -284,7 +297,7 @@ def test_the_faults_of_the_documents_are_named(name, faults):
     if subject.missing():
         pytest.skip(subject.missing())
     known = [catalogue()[fault] for fault in SOME_OF_HEADS]
-    assert set(diagnose(Subject(subject), JUDGE, *failures(subject, JUDGE), known).named) == faults
+    assert set(diagnose(Subject(subject), JUDGE, *failures(subject, JUDGE), known, ENOUGH).named) == faults
 
 
 def test_a_width_that_is_refused_is_told():
@@ -295,7 +308,7 @@ def test_a_width_that_is_refused_is_told():
     odd, even = (
         [parse(f"sinusoidal_encoding length=9 width={width} dtype=float32") for width in widths] for widths in ((5, 7), (4, 8))
     )
-    (unexplained,) = diagnose(Subject(subject), JUDGE, unsorted(odd), even).unexplained
+    (unexplained,) = diagnose(Subject(subject), JUDGE, unsorted(odd), even, seconds=ENOUGH).unexplained
     assert unexplained.sign == "raises"
     assert "only at odd widths" in unexplained.observations
 
@@ -323,7 +336,7 @@ def test_the_measurement_tells_totals():
 def run(folder: Path, function: str, *options: str) -> Path:
     ended = run_command(
         *("run", "--tier", "quick", "--no-timing", "--implementation", function, "--reports", str(folder), *options)
-    )  # fmt: skip
+    )
     assert ended.returncode == 1, ended.stderr
     return folder
 
