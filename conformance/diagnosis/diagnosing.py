@@ -54,9 +54,10 @@ def diagnose(
     gathered = _gathered(examiner, varied(passing, PASSING), _never, clock, 0.2)
     chosen = of_all_kinds(failing, FAILING)
     gathered += _gathered(examiner, chosen, _Probing(), clock, 0.4)
-    if all(evidence.passes for evidence in gathered):
+    in_company = all(evidence.passes for evidence in gathered)
+    if in_company:
         gathered += _gathered(examiner, _with_others_before(chosen, passing), _never, clock, 0.4)
-    session = _Session(Telling(examiner, clock, list(failing), passing), gathered, Predictor(judge, gathered))
+    session = _Session(Telling(examiner, clock, list(failing), passing), gathered, Predictor(judge, gathered), in_company)
     findings: list[Finding] = []
     unexplained: list[Unexplained] = []
     wrong = [evidence for evidence in gathered if not evidence.passes]
@@ -122,11 +123,12 @@ def _groups(wrong: Sequence[Evidence]) -> list[tuple[str, list[Evidence]]]:
 class _Session:
     """What searches for different signs share."""
 
-    def __init__(self, telling: Telling, gathered: Sequence[Evidence], predictor: Predictor) -> None:
+    def __init__(self, telling: Telling, gathered: Sequence[Evidence], predictor: Predictor, in_company: bool) -> None:
         self.telling = telling
         self.gathered = gathered
         self.known = {evidence.problem for evidence in gathered}
         self.predictor = predictor
+        self.in_company = in_company
 
     def search(self, sign: str, failing: list[Evidence]) -> Search:
         passing = [evidence for evidence in self.gathered if sign not in evidence.signs]
@@ -137,7 +139,7 @@ class _Session:
             found = self._fresh(rivals, failing)
             return _of_due_dtype(failing, found)[1] if sign == "values" else found
 
-        return Search(sign, failing, passing, self.predictor, fresh, self.telling.clock)
+        return Search(sign, failing, passing, self.predictor, fresh, self.telling.clock, self.in_company)
 
     def _fresh(self, rivals: Sequence[Trial], failing: Sequence[Evidence]) -> list[Evidence]:
         candidates = [trial.candidate for trial in rivals]

@@ -30,7 +30,8 @@ class Explanation:
 
 @dataclass
 class Search:
-    """The search as regards one sign. ``failing`` shows it, ``passing`` does not; ``fresh`` runs more problems for rivals."""
+    """The search as regards one sign. ``failing`` shows it, ``passing`` does not; ``fresh`` runs more problems for rivals.
+    ``in_company``: each fails behind others only."""
 
     sign: str
     failing: Sequence[Evidence]
@@ -38,6 +39,7 @@ class Search:
     predictor: Predictor
     fresh: Callable[[Sequence[Trial]], list[Evidence]]
     clock: Clock
+    in_company: bool = False
     singles: list[Trial] = field(default_factory=list)
     more: list[Evidence] = field(default_factory=list)  # what fresh problems gave, failing and passing
 
@@ -46,7 +48,7 @@ class Search:
         Faults that were ``named`` for another sign come first."""
         others = [fault for fault in faults if fault not in named]
         shares = (0.6, 0.6, 0.7) if self.sign == "values" else (0.9, 0.9, 0.9)
-        for group, share in zip((named, *_in_order(others, self.sign)), shares, strict=True):
+        for group, share in zip((named, *_in_order(others, self.sign, self.in_company)), shares, strict=True):
             self.singles += self._tried(alone(group), self.failing, share)
             found = self._settled([trial for trial in self.singles if trial.explains_nearly_all])
             if found is not None:
@@ -233,11 +235,11 @@ def _with_each(best: Sequence[Trial], faults: Sequence[Fault]) -> list[tuple[Can
     return [(trial.candidate, fault) for trial in best for fault in faults]
 
 
-def _in_order(faults: Sequence[Fault], sign: str) -> tuple[list[Fault], list[Fault]]:
+def _in_order(faults: Sequence[Fault], sign: str, in_company: bool) -> tuple[list[Fault], list[Fault]]:
     """Faults of arithmetic and of behaviour, first those that are the likely cause of the sign: running behaviours takes time.
     The honest computation, which follows a rewriting of the inputs, raises nothing and changes nothing."""
     arithmetic = [
         fault for fault in faults if fault.behaviour is None and (fault.compute or sign in ("values", "shape", "dtype"))
     ]
     behaviours = [fault for fault in faults if fault.behaviour is not None]
-    return (arithmetic, behaviours) if sign in OF_ONE_CALL else (behaviours, arithmetic)
+    return (arithmetic, behaviours) if sign in OF_ONE_CALL and not in_company else (behaviours, arithmetic)
