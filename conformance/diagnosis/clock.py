@@ -12,11 +12,11 @@ STRETCH = 4.0  # how much longer by the wall clock, where other processes have t
 
 class Clock:
     """Counts from when it is made: the processor time of this thread, so that what is found does not depend on what else runs,
-    and what calls of the implementation take beyond that, in other threads or asleep; and up to STRETCH times as much by the
+    and what calls of the implementation take beyond that, in other threads or asleep; and up to ``stretch`` times as much by the
     wall clock."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float, stretch: float = STRETCH) -> None:
+        self.seconds, self.stretch = seconds, stretch
         self._start, self._processor = time.perf_counter(), time.thread_time()
         self._waited = 0.0
 
@@ -32,7 +32,7 @@ class Clock:
 
     def left(self, share: float = 1.0) -> bool:
         """Whether less than ``share`` of the time is spent."""
-        return self.busy < share * self.seconds and self.spent < share * STRETCH * self.seconds
+        return self.busy < share * self.seconds and self.spent < share * self.stretch * self.seconds
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

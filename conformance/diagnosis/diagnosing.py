@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.diagnosis.accuracy import less_accurate
 from conformance.diagnosis.choice import of_all_kinds, of_same_sizes, varied
-from conformance.diagnosis.clock import Clock, TimedJudge
+from conformance.diagnosis.clock import STRETCH, Clock, TimedJudge
 from conformance.diagnosis.conditions import common
 from conformance.diagnosis.evidence import BESIDE, OVER_CALLS, SIGNS, Evidence, Examiner, Probing
 from conformance.diagnosis.kinds import kind_of
@@ -39,13 +39,14 @@ def diagnose(
     passing: Sequence[Problem],
     faults: Sequence[Fault] | None = None,
     seconds: float = SECONDS,
+    stretch: float = STRETCH,
 ) -> Diagnosis:
     """What explains that the implementation fails ``failing``, each with its kind, and passes ``passing``; ``faults``: all of
-    the catalogue.
+    the catalogue; ``seconds`` and ``stretch`` as a Clock has them.
 
     Runs the implementation in this process, on as many of the problems as there is time for.
     """
-    clock = Clock(seconds)
+    clock = Clock(seconds, stretch)
     examiner = Examiner(subject, TimedJudge(judge, clock))
     operation = subject.implementation.operation
     known = [fault for fault in (catalogue().values() if faults is None else faults) if fault.operation == operation]

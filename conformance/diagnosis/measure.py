@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 from multiprocessing import get_context
 
 import numpy as np
@@ -124,7 +125,7 @@ def at_once(first: Fault, second: Fault) -> Fault:
 def _named(fault: Fault, question: str, judge: Judge, known: Sequence[Fault], is_it: Callable[[tuple[str, ...]], bool]) -> Naming:
     failing, passing = failures(implementation_of(fault), judge)
     start = time.thread_time()
-    found = diagnose(Subject(implementation_of(fault)), judge, failing, passing, known)
+    found = diagnose(Subject(implementation_of(fault)), judge, failing, passing, known, stretch=inf)
     seconds = time.thread_time() - start
     if not failing:
         verdict = "passed"
@@ -148,7 +149,7 @@ def name_right(name: str, judge: Judge) -> Naming:
     strict = replace(right, support=replace(right.support, profile=PROFILE))
     failing, passing = failures(strict, judge)
     start = time.thread_time()
-    found = diagnose(Subject(strict), judge, failing, passing)
+    found = diagnose(Subject(strict), judge, failing, passing, stretch=inf)
     seconds = time.thread_time() - start
     verdict = "wrong" if found.named else "nothing" if failing else "passed"
     return Naming(
