@@ -396,7 +396,7 @@ def test_an_implementation_that_ends_the_process_ends_the_diagnosis_alone(tmp_pa
 
 def test_an_implementation_that_pretends_to_be_interrupted_is_told(tmp_path):
     (remark,) = asked(tmp_path, "raise KeyboardInterrupt('not you')").remarks
-    assert remark.endswith("it failed with KeyboardInterrupt: not you")
+    assert "an exception: KeyboardInterrupt: not you" in remark
 
 
 def test_what_an_implementation_does_to_its_process_harms_nobody(tmp_path):
