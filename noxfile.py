@@ -128,6 +128,6 @@ def faults(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
-    """What the suite itself costs per problem, and the speed of implementations. What follows -- goes to `bench`."""
+    """What the suite itself costs per problem, then speed, memory and growth. What follows -- goes to `bench`."""
     prepare(session)
-    run(session, "attention-conformance", "bench", *session.posargs)
+    run(session, "attention-conformance", "bench", "--cost", *session.posargs)

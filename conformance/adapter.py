@@ -26,7 +26,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -145,6 +145,33 @@ class Framework(Protocol):
 
     def shares_memory(self, first: Any, second: Any) -> bool:
         """Whether the two arrays overlap in memory; False in frameworks with immutable arrays."""
+
+
+@runtime_checkable
+class Differentiates(Protocol):
+    """What a framework may have on top: gradients. Without it, its implementations are timed forward only."""
+
+    def gradients(self, function: Callable[..., Any]) -> Callable[[tuple[Any, ...], Any], tuple[Any, tuple[Any, ...]]]:
+        """A function of (arrays, cotangent) that gives the output of ``function(*arrays)`` and the gradients of the sum of
+        output · cotangent with respect to the arrays."""
+
+
+class Clock(Protocol):
+    """How calls are measured on a device."""
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """The seconds that ``call`` takes, its asynchronous work included, and what it returns."""
+
+    def peak_bytes(self, call: Callable[[], Any]) -> int | None:
+        """How many bytes the memory of the process grows by while ``call`` runs, its result included; None where unknown."""
+
+
+@runtime_checkable
+class KeepsTime(Protocol):
+    """What a framework may have on top: a clock for devices on which the host's does not tell."""
+
+    def clock(self, device: str) -> Clock | None:
+        """None where the host's clock will do."""
 
 
 @dataclass(frozen=True)

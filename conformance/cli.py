@@ -172,17 +172,63 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
 
 
 @main.command()
-@_options([IMPLEMENTATION])
+@_options([IMPLEMENTATION, *FUNCTION_OPTIONS])
+@click.option("--suite", "suites", multiple=True, metavar="NAME[,NAME]", help="suites of shapes, see --list (default: all)")
+@click.option("--passes", type=click.Choice(["forward", "forward+backward", "both"]), default="both", show_default=True)
+@click.option("--dtype", "dtypes", multiple=True, metavar="NAME[,NAME]", default=["float32"], show_default=True)
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME[,NAME]",
+    default=["listed"],
+    show_default=True,
+    help="shapes as they are listed, or all of them plain, causal, with a mask",
+)
+@click.option("--baseline", metavar="NAME", help="what ratios are relative to (default: NumPy; with gradients, torch-direct)")
+@click.option("--growth/--no-growth", default=True, show_default=True, help="how time and memory grow with the length")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="of each implementation")
 @click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
-@click.option("--profiled", is_flag=True, help="show where the suite itself spends its time, in place of the tables")
-def bench(conformance_implementations: tuple[str, ...], seed: int, profiled: bool) -> None:
-    """Measure what the suite costs per problem, and the speed of implementations."""
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(1),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="without a sign of life, after which an implementation is given up",
+)
+@click.option("--records", type=click.Path(path_type=Path), metavar="FILE", help="write what is measured, JSON lines, to a file")
+@click.option("--details", is_flag=True, help="a row for each shape and implementation, with all that was measured")
+@click.option("--list", "listing", is_flag=True, help="show the suites of shapes, and measure nothing")
+@click.option("--cost", is_flag=True, help="first measure what the suite itself costs per problem")
+@click.option("--profiled", is_flag=True, help="show where the suite itself spends its time, and nothing else")
+def bench(listing: bool, cost: bool, profiled: bool, **values: Any) -> ExitCode | None:
+    """Measure the speed, memory and growth of implementations.
+
+    Exit codes: 0 measured, 1 an implementation of your own is wrong or one ended its process, 3 the ratios are not to be trusted.
+    """
     from rich.console import Console
 
-    from conformance.session.options import chosen
-    from conformance.timing.bench import run_bench
+    from conformance.timing import cost_table, describe_suites
+    from conformance.timing.cost import harness_cost, profile
 
-    run_bench(Console(), implementations=chosen(conformance_implementations), seed=seed, profiled=profiled)
+    if listing or profiled:
+        click.echo(describe_suites() if listing else profile(seed=values["seed"]))
+        return None
+    if cost:
+        click.echo(cost_table(harness_cost(seed=values["seed"])) + "\n")
+    from conformance.session.options import chosen
+    from conformance.timing.bench import Options, run_bench
+
+    names, words = values.pop(IMPLEMENTATION.name), function_settings(values)
+    for option in FUNCTION_OPTIONS:
+        del values[option.name]
+    for name in ("suites", "dtypes", "features"):
+        values[name] = tuple(word for text in values[name] for word in text.split(","))
+    passes = values.pop("passes")
+    values["passes"] = ("forward", "forward+backward") if passes == "both" else (passes,)
+    options = Options(implementations=chosen(names, **words), specs=names, words=words, **values)
+    return run_bench(Console(), options)
 
 
 @main.command(add_help_option=False, context_settings={"ignore_unknown_options": True})

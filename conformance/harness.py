@@ -24,6 +24,7 @@ class PreparedCall:
     call: Callable[[], Any]
     arrays: dict[str, Any]
     swap: bool = False  # the implementation has length before heads
+    unbound: partial[Any] | None = None  # the implementation's function with its arguments, before any binding
 
     def run(self) -> Any:
         """Calls the implementation and waits for its result, which is returned as the framework has it."""
@@ -140,11 +141,10 @@ class Subject:
             positional, named = self._multi_head_arguments(folded, to, inverted)
         else:
             positional, named = self._sinusoidal_arguments(folded, to)
-        call = partial(self.implementation.function, *positional, **named)
-        if support.binds:
-            call = call()
+        unbound = partial(self.implementation.function, *positional, **named)
+        call = unbound() if support.binds else unbound
         arrays = _named_arrays(positional, named)
-        return PreparedCall(framework, call, arrays, support.axes == "blhd" and isinstance(folded, AttentionInputs))
+        return PreparedCall(framework, call, arrays, support.axes == "blhd" and isinstance(folded, AttentionInputs), unbound)
 
     def _attention_arguments(
         self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: bool

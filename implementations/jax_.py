@@ -56,6 +56,15 @@ class JaxFramework:
     def shares_memory(self, first: "Array", second: "Array") -> bool:
         return False
 
+    def gradients(self, function: Callable[..., "Array"]) -> Callable[..., Any]:
+        """Compiled as one, output and gradients, once for each shape."""
+
+        def both(arrays: tuple["Array", ...], cotangent: "Array") -> Any:
+            output, pull_back = _jax().vjp(function, *arrays)
+            return output, pull_back(cotangent)
+
+        return _jax().jit(both)
+
 
 @cache
 def _compiled(function: Callable[..., "Array"], *static: int) -> Any:

@@ -1,5 +1,6 @@
 """PyTorch: how its tensors get in and out; attention written out and with einsum; sinusoidal encoding."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -10,6 +11,8 @@ from conformance.adapter import Implementation, Support
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+    from conformance.adapter import Clock
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -69,6 +72,21 @@ class TorchFramework:
     def shares_memory(self, first: "Tensor", second: "Tensor") -> bool:
         return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
+    def gradients(self, function: Callable[..., "Tensor"]) -> Callable[..., Any]:
+        import torch
+
+        def both(tensors: tuple["Tensor", ...], cotangent: "Tensor") -> Any:
+            leaves = tuple(tensor.detach().requires_grad_() for tensor in tensors)
+            output = function(*leaves)
+            return output.detach(), torch.autograd.grad(output, leaves, cotangent)
+
+        return both
+
+    def clock(self, device: str) -> "Clock | None":
+        import torch
+
+        return CudaClock(torch) if device == "cuda" else None
+
 
 def _memory_of(array: np.ndarray) -> tuple[np.ndarray, list[int], int]:
     """All the memory that ``array`` is a view of, flat and writable; its strides in there and where it begins, in elements.
@@ -86,7 +104,43 @@ def _memory_of(array: np.ndarray) -> tuple[np.ndarray, list[int], int]:
     return owner.reshape(-1), [stride // array.itemsize for stride in array.strides], (first - start) // array.itemsize
 
 
+class CudaClock:
+    """Events on the current stream, the L2 cache overwritten before each call; memory as torch's allocator counts it."""
+
+    FLUSHED = 256 << 20  # bytes: more than the L2 cache of any device so far
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._flush = torch.empty(self.FLUSHED, dtype=torch.int8, device="cuda")
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        cuda = self._torch.cuda
+        start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        self._flush.zero_()
+        start.record()
+        result = call()
+        end.record()
+        cuda.synchronize()  # work on other streams is waited for too, though it is not within the events
+        return start.elapsed_time(end) / 1e3, result
+
+    def peak_bytes(self, call: Callable[[], Any]) -> int | None:
+        cuda = self._torch.cuda
+        cuda.synchronize()
+        cuda.reset_peak_memory_stats()
+        before = cuda.memory_allocated()
+        call()
+        cuda.synchronize()
+        return int(cuda.max_memory_allocated() - before)
+
+
 FRAMEWORK = TorchFramework()
+
+
+def inference(*tensors: "Tensor") -> Any:
+    """``torch.inference_mode``, unless a gradient with respect to one of ``tensors`` is asked for."""
+    import torch
+
+    return torch.inference_mode(not any(tensor.requires_grad for tensor in tensors))
 
 
 def direct(
@@ -104,7 +158,7 @@ def direct(
     """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A query that sees no key gets NaN."""
     import torch
 
-    with torch.inference_mode():
+    with inference(query, key, value):
         groups = _groups(query, key)
         if groups > 1:
             key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
@@ -132,7 +186,7 @@ def einsum(
     """The formula as two einsums, the heads of a group along an axis of their own. A query that sees no key gets zeros."""
     import torch
 
-    with torch.inference_mode():
+    with inference(query, key, value):
         full = (*query.shape[:3], key.shape[2])
         grouped = query.unflatten(1, (key.shape[1], _groups(query, key)))
         products = torch.einsum("bngqd,bnkd->bngqk", grouped, key).reshape(full)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance.adapter import Implementation, Support
 from conformance.errors import Unsupported
 
-from .pytorch import CONVENTIONS, FRAMEWORK
+from .pytorch import CONVENTIONS, FRAMEWORK, inference
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,6 @@ def on_backend(backend: str | None) -> Attention:
         causal: bool = False,
         scale: float | None = None,
     ) -> "Tensor":
-        import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.nn.functional import scaled_dot_product_attention
 
@@ -42,7 +41,7 @@ def on_backend(backend: str | None) -> Attention:
                 enable_gqa=query.shape[1] != key.shape[1],
             )  # fmt: skip
 
-        with torch.inference_mode():
+        with inference(query, key, value):
             if backend is None:
                 return call()
             with sdpa_kernel(getattr(SDPBackend, backend)):

@@ -176,3 +176,22 @@ def forking(query, key, value):
     if child:
         os.waitpid(child, 0)
     return honest(query, key, value)
+
+
+_TIMED = [0]
+
+
+def ending_when_timed(query, key, value):
+    """Ends the process at its fifth call: judged before the timing, it is right."""
+    _TIMED[0] += 1
+    if _TIMED[0] == 5:
+        os._exit(11)
+    return honest(query, key, value)
+
+
+def sleeping_when_timed(query, key, value):
+    """Sleeps for minutes at its fifth call."""
+    _TIMED[0] += 1
+    if _TIMED[0] == 5:
+        time.sleep(300)
+    return honest(query, key, value)

@@ -5,7 +5,7 @@ describes each kind. A file without its footer is truncated. Record files may be
 """
 
 from conformance.records.entries import implementation_entry, requirement_entry
-from conformance.records.environment import current_environment
+from conformance.records.environment import command_line, current_environment
 from conformance.records.lines import decode, encode
 from conformance.records.model import (
     CONFORMANCE_TIERS,
@@ -22,6 +22,7 @@ from conformance.records.model import (
     ImplementationEntry,
     Item,
     Line,
+    Passes,
     Picture,
     RequirementEntry,
     SelfComparison,
@@ -35,8 +36,8 @@ from conformance.records.shards import merge_files, merge_shards
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation", "Footer",
-    "Growth", "Header", "ImplementationEntry", "Item", "Line", "Picture", "RecordWriter", "RequirementEntry", "Run",
-    "SelfComparison", "Tier", "Timing", "Totals", "current_environment", "decode", "encode", "implementation_entry", "merge",
-    "merge_files", "merge_shards", "read_records", "requirement_entry",
+    "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation",
+    "Footer", "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
+    "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "Totals", "command_line", "current_environment", "decode",
+    "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +37,13 @@ def current_environment(packages: Iterable[str] = PACKAGES) -> Environment:
         instruction_set=_instruction_set(cpu),
         packages=_versions(packages),
     )
+
+
+def command_line() -> str:
+    """What the user typed, without the folder of the program."""
+    program = Path(sys.argv[0])
+    name = "attention-conformance" if program.stem == "__main__" and program.parent.name == "conformance" else program.stem
+    return shlex.join(["pytest" if name == "__main__" else name, *sys.argv[1:]])
 
 
 def _cpu_information() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from conformance.reports.csv_ import results_csv, timings_csv
 from conformance.reports.junit import junit_xml
 from conformance.reports.markdown import summary_page
+from conformance.reports.speed import growth_table, self_comparison_table, speed_tables, timing_tables
 from conformance.reports.summary import summary
 from conformance.reports.tables import (
     Table,
@@ -14,13 +15,12 @@ from conformance.reports.tables import (
     failures_table,
     missing_table,
     routes_table,
-    speed_tables,
 )
 from conformance.reports.terminal import terminal_summary
 from conformance.reports.write import write_reports
 
 __all__ = [
     "Table", "accuracy_table", "answers_table", "conformance_table", "conventions_tables", "diagnosis_table", "failures_table",
-    "junit_xml", "missing_table", "results_csv", "routes_table", "speed_tables", "summary", "summary_page", "terminal_summary",
-    "timings_csv", "write_reports",
+    "growth_table", "junit_xml", "missing_table", "results_csv", "routes_table", "self_comparison_table", "speed_tables",
+    "summary", "summary_page", "terminal_summary", "timing_tables", "timings_csv", "write_reports",
 ]  # fmt: skip

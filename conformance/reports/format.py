@@ -14,11 +14,18 @@ def short(value: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+    if value is None:
+        return "–"
+    return f"{value:.2g}×" if value < 0.095 else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
 
 
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
+
+
+def size(count: int) -> str:
+    """Bytes."""
+    return f"{count / 2**20:.3g} MiB" if count >= 2**20 else f"{count / 2**10:.3g} KiB"
 
 
 def percent(value: float) -> str:
@@ -37,6 +44,8 @@ def stamp(run: Run) -> str:
 
 def verdict(run: Run) -> str:
     """The run in one sentence."""
+    if run.timings and not run.items:
+        return "Timings alone: no requirement was run."
     number, conventions = len(run.unexpected), len(run.disagreements)
     if not number and not conventions:
         return f"Every result is as expected ({len(run.items)} in all)."

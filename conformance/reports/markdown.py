@@ -5,7 +5,7 @@ import re
 from tabulate import tabulate
 
 from conformance.records import Case, Item, Run
-from conformance.reports import tables, tallies
+from conformance.reports import speed, tables, tallies
 from conformance.reports.format import provenance, stamp, verdict
 
 SHOWN_CASES = 3
@@ -34,7 +34,9 @@ def summary_page(run: Run) -> str:
         tables.failures_table(run),
         *tables.conventions_tables(run),
         tables.accuracy_table(run),
-        *tables.speed_tables(run),
+        *speed.speed_tables(run),
+        speed.growth_table(run),
+        speed.self_comparison_table(run),
         tables.routes_table(run),
         tables.missing_table(run),
     ):

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
-from conformance.records import Case, Convention, Item, Run, Timing
+from conformance.records import Case, Convention, Item, Run
 from conformance.reports import tallies
-from conformance.reports.format import milliseconds, percent, ratio, short, sized
-from conformance.verdict import Outcome
+from conformance.reports.format import short, sized
 
 NONE = "–"
 _MARKS = {
@@ -120,34 +119,6 @@ def _accuracy_cell(accuracy: Accuracy, dtype: str, declared: str | None) -> str:
         return figures
     met = [p for p in TIGHTEST_FIRST[dtype] if (d := accuracy.distributions.get((dtype, p))) is not None and d.max <= 1]
     return f"{figures}, meets {met[0]}" if met and met[0] != judged_by else figures
-
-
-def speed_tables(run: Run) -> list[Table]:
-    """For each operation and dtype, implementation × shape: median time relative to the baseline's, the time, and the rate."""
-    note = (
-        "Median time of a forward call relative to the baseline (below 1 is faster), the time itself, and the arithmetic rate in "
-        "percent of the machine's own large matrix product. Only what passed is timed."
-    )
-    groups: dict[tuple[str, str, str], list[Timing]] = {}
-    for timing in run.timings:
-        groups.setdefault((timing.operation, timing.dtype, timing.baseline), []).append(timing)
-    tables = []
-    for (operation, dtype, baseline), timings in groups.items():
-        shapes = list(dict.fromkeys(timing.shape for timing in timings))
-        cells: dict[str, dict[str, str]] = {}
-        for timing in timings:
-            cells.setdefault(timing.implementation, {})[timing.shape] = _pace(timing)
-        rows = tuple((name, *(own.get(shape, NONE) for shape in shapes)) for name, own in cells.items())
-        title = f"Speed: {operation} in {dtype}, relative to {baseline}"
-        tables.append(Table(title, ("implementation", *shapes), rows, note))
-    return tables
-
-
-def _pace(timing: Timing) -> str:
-    if timing.outcome is not Outcome.PASS or timing.median_seconds is None:
-        return str(timing.outcome)
-    share = "" if timing.percent_of_matmul is None else f", {percent(timing.percent_of_matmul)}"
-    return f"{ratio(timing.ratio)} ({milliseconds(timing.median_seconds)}{share})"
 
 
 def failures_table(run: Run) -> Table:

@@ -5,7 +5,7 @@ import textwrap
 from tabulate import tabulate
 
 from conformance.records import Run
-from conformance.reports import tables
+from conformance.reports import speed, tables
 from conformance.reports.format import stamp, verdict
 
 SHOWN_ITEMS = 20
@@ -25,7 +25,9 @@ def terminal_summary(run: Run) -> str:
         tables.conformance_table(run),
         tables.answers_table(run),
         tables.accuracy_table(run),
-        *tables.speed_tables(run),
+        *speed.speed_tables(run),
+        speed.growth_table(run),
+        speed.self_comparison_table(run),
         tables.missing_table(run),
         tables.diagnosis_table(run),
     )

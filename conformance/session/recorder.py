@@ -1,11 +1,8 @@
 """The controller's side of a run: writes records as results arrive, notes crashes and time-outs, and reports at the end."""
 
 import re
-import shlex
-import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +19,7 @@ from conformance.records import (
     Header,
     Item,
     RecordWriter,
+    command_line,
     current_environment,
     decode,
     implementation_entry,
@@ -96,7 +94,7 @@ class Recorder:
             seed=self.settings.effort.seed,
             tier=self.settings.tier,
             shard=str(self.settings.shard),
-            command=_command(),
+            command=command_line(),
             environment=current_environment(),
             implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
             requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
@@ -265,10 +263,3 @@ class Recorder:
                 terminalreporter.write_line(f"wrote {path}")
         if self.judged == 0:
             terminalreporter.write_line("INCONCLUSIVE: all was skipped or is unsupported, nothing was judged.")
-
-
-def _command() -> str:
-    """What the user typed, without the folder of the program."""
-    program = Path(sys.argv[0])
-    name = "attention-conformance" if program.stem == "__main__" and program.parent.name == "conformance" else program.stem
-    return shlex.join(["pytest" if name == "__main__" else name, *sys.argv[1:]])

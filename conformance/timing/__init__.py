@@ -4,7 +4,8 @@ Nothing is fast unless it is right: an implementation gets a time only where its
 fresh inputs, is within its budget.
 """
 
+from conformance.timing.cost_table import cost_table
 from conformance.timing.measure import BASELINES, measure
-from conformance.timing.shapes import TIMED
+from conformance.timing.shapes import SUITES, TIMED, describe_suites
 
-__all__ = ["BASELINES", "TIMED", "measure"]
+__all__ = ["BASELINES", "SUITES", "TIMED", "cost_table", "describe_suites", "measure"]

@@ -1,79 +1,176 @@
-"""``nox -s bench``: the suite's own cost, then the speed of implementations."""
+"""``attention-conformance bench``: contests of implementations, their records and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import Console
-from tabulate import tabulate
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from conformance import registry
+from conformance import __version__, reports
 from conformance.adapter import Implementation
-from conformance.records.model import Timing
-from conformance.reports.format import milliseconds, percent, ratio, short
-from conformance.run_options import DEFAULT_SEED
-from conformance.timing.cost import DTYPE, EARLY, IMPLEMENTATION, HarnessCost, harness_cost, profile
-from conformance.timing.machine import is_busy, load, threads
-from conformance.timing.measure import measure
+from conformance.dtypes import DTYPES
+from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode, exit_code
+from conformance.interruption import FirstInterrupt
+from conformance.records import (
+    Growth,
+    Header,
+    Line,
+    Passes,
+    RecordWriter,
+    Run,
+    SelfComparison,
+    Timing,
+    command_line,
+    current_environment,
+    implementation_entry,
+)
+from conformance.reports.terminal import render_table
+from conformance.specification import SPEC_VERSION
+from conformance.timing.campaign import Plan, hold
+from conformance.timing.machine import is_busy, load
+from conformance.timing.shapes import suites
+from conformance.timing.worker import Roster, Worker
+from conformance.verdict import Outcome
 
-TARGET_MILLISECONDS = 0.8  # of harness cost per problem, on two cores
+TIME_LIMIT = 120.0  # seconds without a sign of life
 
 
-def run_bench(
-    console: Console,
-    *,
-    implementations: Sequence[Implementation] | None = None,
-    seed: int = DEFAULT_SEED,
-    profiled: bool = False,
-) -> None:
-    """Prints both tables; the speed of all built-in implementations unless some are given. ``profiled`` shows where the harness
-    spends its time in place of the tables."""
-    if profiled:
-        _say(console, profile(seed=seed))
-        return
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the user asked for. ``specs`` and ``words`` are how another process finds ``implementations``."""
+
+    implementations: Sequence[Implementation]
+    specs: tuple[str, ...]
+    words: dict[str, str | None]
+    suites: tuple[str, ...]
+    passes: tuple[Passes, ...]
+    dtypes: tuple[str, ...]
+    features: tuple[str, ...]
+    baseline: str | None
+    growth: bool
+    threads: int
+    seed: int
+    time_limit: float
+    records: Path | None
+    details: bool
+
+    def plan(self) -> tuple[Plan, Roster]:
+        """Raises UsageError for what cannot be measured."""
+        for dtype in self.dtypes:
+            if dtype not in DTYPES:
+                raise UsageError(f"Unknown dtype {dtype!r}: there are {', '.join(DTYPES)}.")
+        here = [i for i in self.implementations if i.missing() is None]
+        if not here:
+            reasons = sorted({str(i.missing()) for i in self.implementations})
+            raise UsageError(f"Nothing of what was named can run here: {' '.join(reasons)}")
+        roster = Roster(self.specs, tuple(self.words.items()))
+        known = {**roster.implementations(), **{i.name: i for i in here}}
+        if self.baseline is not None and self.baseline not in known:
+            raise UsageError(f"Unknown baseline {self.baseline!r}: name one that is built in, or that --implementation names.")
+        plan = Plan(
+            implementations=here, known=known, suites=suites(self.suites), passes=self.passes, dtypes=self.dtypes,
+            features=self.features, baseline=self.baseline, growth=self.growth,
+        )  # fmt: skip
+        return plan, roster
+
+
+def run_bench(console: Console, options: Options) -> ExitCode:
+    """Measures, writes the records as they come, and prints the tables. Raises UsageError for what cannot be measured.
+
+    After Ctrl-C the contest at hand is finished; what was measured is shown and recorded all the same.
+    """
+    plan, roster = options.plan()
+    tasks = plan.tasks()
     if is_busy():
         _say(console, f"Warning: the machine has, or just had, other work (load average {load()}), which spoils times.")
-    _say(console, cost_table(harness_cost(seed=seed)))
-    chosen = list(registry.builtin().values()) if implementations is None else implementations
-    timings: list[Timing] = []
-    with console.status("timing"):
-        timings.extend(measure(chosen, seed=seed))
-    _say(console, "\n" + speed_table(timings) + f"\n\nThreads: {threads()}. Load average: {load()}.")
+    threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
+    _say(console, f"{len(tasks)} contests, {threads} for each implementation.")
+    header = _header(plan.taking_part(), options.seed)
+    writer = RecordWriter(options.records) if options.records else None
+    if writer:
+        writer.write(header)
+    lines: list[Line] = []
+    interrupt = FirstInterrupt("the contest at hand is finished")
+    worker = Worker(roster, threads=options.threads, seed=options.seed, time_limit=options.time_limit)
+    interrupt.install()
+    try:
+        with worker, _bar() as bar:
+            count = bar.add_task("contests", total=len(tasks))
+            for line in hold(
+                tasks, worker, stopped=lambda: interrupt.asked, progress=lambda task: bar.update(count, advance=1)
+            ):  # fmt: skip
+                lines.append(line)
+                if writer:
+                    writer.write(line)
+    finally:
+        interrupt.remove()
+    code = verdict(lines, own={i.name for i in options.implementations if ":" in i.name}, interrupted=interrupt.asked)
+    if writer:
+        writer.finish(code)
+    _say(console, report(as_run(header, lines), details=options.details))
+    _say(console, f"\nThreads: {options.threads}. Load average: {load()}." + (" Interrupted." if interrupt.asked else ""))
+    return code
+
+
+def verdict(lines: Iterable[Line], *, own: set[str], interrupted: bool) -> ExitCode:
+    """INCONCLUSIVE where it was interrupted, nothing has a time, or a run against itself did not give 1; else UNEXPECTED where
+    one of the user's ``own`` is wrong, or any ended or hung its process. What is built in is judged by ``run``, not here."""
+    timings = [line for line in lines if isinstance(line, Timing)]
+    sound = all(line.is_sound for line in lines if isinstance(line, SelfComparison))
+    if interrupted or not sound:
+        return ExitCode.INCONCLUSIVE
+    wrong = [
+        timing
+        for timing in timings
+        if timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT) or (timing.outcome.is_failure and timing.implementation in own)
+    ]
+    return exit_code(unexpected=len(wrong), enough_cases=any(timing.median_seconds is not None for timing in timings))
+
+
+def as_run(header: Header, lines: Sequence[Line]) -> Run:
+    """The measurements as what reports are made from."""
+    return Run(
+        (header,),
+        timings=tuple(line for line in lines if isinstance(line, Timing)),
+        growths=tuple(line for line in lines if isinstance(line, Growth)),
+        self_comparisons=tuple(line for line in lines if isinstance(line, SelfComparison)),
+    )
+
+
+def report(run: Run, *, details: bool = False) -> str:
+    """The tables, then what has no time and why, last whether the ratios can be trusted."""
+    tables = [*(reports.timing_tables(run) if details else reports.speed_tables(run)), reports.growth_table(run)]
+    parts = [render_table(table) for table in tables if table.rows]
+    parts += ["\n".join(_without_times(run))]
+    parts += [render_table(table) for table in (reports.self_comparison_table(run),) if table.rows]
+    return "\n\n".join(filter(None, parts))
+
+
+def _without_times(run: Run) -> list[str]:
+    """A line for each implementation and reason."""
+    reasons: dict[tuple[str, str], str] = {}
+    for timing in run.timings:
+        if timing.median_seconds is None:
+            reasons.setdefault((timing.implementation, timing.outcome), f"{timing.suite} {timing.shape}: {timing.message}")
+    return [f"{outcome} {name}: {reason}" for (name, outcome), reason in reasons.items()]
+
+
+def _header(implementations: Sequence[Implementation], seed: int) -> Header:
+    return Header(
+        suite=__version__, specification=SPEC_VERSION, started=datetime.now(UTC), seed=seed, tier="custom",
+        command=command_line(), environment=current_environment(),
+        implementations=tuple(implementation_entry(i) for i in implementations), requirements=(),
+    )  # fmt: skip
+
+
+def _bar() -> Progress:
+    """Moves once a second: more often, it would be other work that the machine does."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), refresh_per_second=1, transient=True)
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def cost_table(cost: HarnessCost) -> str:
-    rows = [
-        ("harness, ms per problem", short(cost.milliseconds), f"oracle, budget, verdict included; target {TARGET_MILLISECONDS}"),
-        ("the same, median of items", short(cost.median_milliseconds), "less disturbed by other work of the machine"),
-        ("implementation, ms per problem", short(1e3 * cost.inside / cost.problems), ""),
-        ("problems per second", short(cost.problems_per_second), "everything included"),
-        (f"memory after {EARLY:,} problems", _mebibytes(cost.early_memory), ""),
-        (f"memory after {cost.problems:,} problems", _mebibytes(cost.late_memory), f"growth {_mebibytes(cost.growth)}"),
-    ]
-    title = f"Cost of the suite: {cost.problems:,} problems, {IMPLEMENTATION}, {DTYPE}, palette shapes"
-    return f"{title}\n" + tabulate(rows, disable_numparse=True, colalign=("left", "right", "left"))
-
-
-def speed_table(timings: Sequence[Timing]) -> str:
-    """A row for each implementation at each shape; those that did not pass have the reason in place of times."""
-    columns = ("operation", "shape", "implementation", "median", "quartiles", "ratio", "of matmul", "calls", "r", "")
-    table = tabulate([_row(timing) for timing in timings], columns, disable_numparse=True, maxcolwidths=[None] * 9 + [60])
-    return f"Speed of forward calls, as a ratio to the NumPy baseline\n{table}"
-
-
-def _row(timing: Timing) -> tuple[str, ...]:
-    head = (timing.operation, timing.shape, timing.implementation)
-    r = "" if timing.r is None else short(timing.r)
-    low, middle, high = timing.low_quartile_seconds, timing.median_seconds, timing.high_quartile_seconds
-    if low is None or middle is None or high is None:
-        return (*head, "", "", "", "", "", r, f"{timing.outcome}: {timing.message}")
-    share = "" if timing.percent_of_matmul is None else percent(timing.percent_of_matmul)
-    quartiles = f"{milliseconds(low)} – {milliseconds(high)}"
-    circumstances = timing.message.partition("; threads")[0]
-    return (*head, milliseconds(middle), quartiles, ratio(timing.ratio), share, str(timing.calls), r, circumstances)
-
-
-def _mebibytes(size: int | None) -> str:
-    return "unknown" if size is None else f"{size / 2**20:.1f} MiB"

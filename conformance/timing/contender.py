@@ -1,22 +1,26 @@
-"""One implementation at one shape: prepared, judged before the timing, called, judged again after it."""
+"""One implementation at one shape: prepared, judged before the timing, called in turns, judged again after it."""
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
 
 import numpy as np
 
+from conformance.adapter import Clock
 from conformance.errors import Unsupported
 from conformance.harness import PreparedCall, Subject
 from conformance.judging import Failed, Judge, verdict_of_exception
 from conformance.problem import Problem
+from conformance.records import Passes
 from conformance.routes import Route
+from conformance.timing import gradients
 from conformance.verdict import Outcome, Verdict
 from conformance.verdict import judge as compare
 
-LEAST_CALLS, MOST_CALLS = 15, 400
-LEAST_SECONDS, MOST_SECONDS = 0.3, 1.0  # the first with LEAST_CALLS, the second with however many there were
+SECONDS_OF_A_TURN = 0.006
 LEAST_IN_A_TURN, MOST_IN_A_TURN = 3, 50
-SECONDS_OF_A_TURN = 0.02
+LONG_SECONDS = 0.02  # a call of which one is enough for a turn
 
 
 def with_seed(problem: Problem, seed: int) -> Problem:
@@ -24,23 +28,35 @@ def with_seed(problem: Problem, seed: int) -> Problem:
     return problem.but(values=replace(problem.values, seed=seed))
 
 
+@dataclass
+class _Placed:
+    """Inputs of one problem somewhere in memory: the call that is timed, and the one that can read its output."""
+
+    call: Callable[[], Any]
+    prepared: PreparedCall
+
+
 @dataclass(eq=False)
 class Contender:
-    """``calls`` hold inputs of different values, taken alternately, so that an answer kept from the call before shows.
+    """``problems`` differ in their values and are put alternately, so that an answer kept from the call before shows.
 
     ``rounds`` has the times of single calls by round, ``failure`` what keeps it from being timed, ``r`` the largest
-    error / budget that was judged.
+    error / budget that was judged, ``output`` the first output.
     """
 
     subject: Subject
+    clock: Clock
+    passes: Passes = "forward"
     failure: Verdict | None = None
     route: Route = field(default_factory=Route)
-    calls: list[PreparedCall] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     first_seconds: float = 0.0
     rounds: dict[int, list[float]] = field(default_factory=dict)
     r: float | None = None
-    _last: tuple[int, object] | None = None
+    output: np.ndarray | None = None
+    _placed: list[_Placed] = field(default_factory=list)
+    _both: gradients.Both | None = None
+    _last: tuple[int, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -52,44 +68,59 @@ class Contender:
         return [seconds for turn in self.rounds.values() for seconds in turn]
 
     @property
-    def is_done(self) -> bool:
-        """Whether there were calls enough, or no more are to come."""
-        count, spent = len(self.seconds), sum(self.seconds)
-        enough = (count >= LEAST_CALLS and spent >= LEAST_SECONDS) or count >= MOST_CALLS or spent >= MOST_SECONDS
-        return self.failure is not None or enough
+    def medians(self) -> dict[int, float]:
+        """The median of each round."""
+        return {number: median(times) for number, times in self.rounds.items()}
 
     def enter(self, judge: Judge, problems: list[Problem]) -> None:
-        """Prepares a call for each problem, runs it once, which compiles where there is something to compile, and judges it."""
+        """Puts each problem once, which compiles where there is something to compile, and judges the outputs."""
         missing = self.subject.implementation.missing()
         if missing is not None:
             self.failure = Verdict(Outcome.SKIPPED, missing)
             return
         for problem in problems:
-            prepared = self._judged(judge, problem)
-            if prepared is None:
+            if not self._judged(judge, problem):
                 return
-            self.calls.append(prepared)
             self.problems.append(problem)
 
+    def place(self, judge: Judge) -> None:
+        """Puts the inputs elsewhere in memory: where arrays lie makes calls a few percent faster or slower, for as long as
+        they lie there, so each round has places of its own. What compiles when it is bound stays as it is."""
+        support = self.subject.implementation.support
+        if self.failure is not None or (self._placed and support.binds and support.compiles):
+            return
+        try:
+            self._placed = [self._prepared(judge, problem) for problem in self.problems]
+        except BaseException as error:
+            self.failure = verdict_of_exception(error)
+
     def turn(self, number: int) -> None:
-        """The calls of round ``number``. The first one is not counted: it finds the cores taken by the threads of the contender
-        before it, which go on looking for work for some milliseconds, and its own threads asleep."""
-        times = self.rounds[number] = []
-        for count in range(1 + MOST_IN_A_TURN):
-            which = count % len(self.calls)
-            prepared = self.calls[which]
-            try:
-                start = time.perf_counter()
-                raw = prepared.run()
-                seconds = time.perf_counter() - start
-            except BaseException as error:
-                self.failure = verdict_of_exception(error)
-                return
-            self._last = which, raw
-            if count:
-                times.append(seconds)
-            if len(times) >= LEAST_IN_A_TURN and sum(times) >= SECONDS_OF_A_TURN:
-                return
+        """The calls of round ``number``. The first ones are not counted: they find the inputs out of the caches and, where
+        there are several threads, the cores taken by those of the contender before, which go on looking for work."""
+        if self.failure is not None:
+            return
+        times: list[float] = []
+        try:
+            if self._call(0) < LONG_SECONDS:
+                self._call(1)
+                while len(times) < LEAST_IN_A_TURN or (sum(times) < SECONDS_OF_A_TURN and len(times) < MOST_IN_A_TURN):
+                    times.append(self._call(len(times)))
+            else:
+                times.append(self._call(1))
+        except BaseException as error:  # whatever an implementation raises is its own outcome
+            self.failure = verdict_of_exception(error)
+            return
+        self.rounds[number] = times
+
+    def peak(self) -> int | None:
+        """Bytes that a call needs beyond its inputs and what it returns."""
+        if self.failure is not None or self.output is None:
+            return None
+        grown = self.clock.peak_bytes(self._placed[0].call)
+        returned = self.output.nbytes
+        if self.passes == "forward+backward":
+            returned += sum(self._placed[0].prepared.inputs()[name].nbytes for name in ("query", "key", "value"))
+        return None if grown is None else max(0, grown - returned)
 
     def leave(self, judge: Judge, fresh: Problem) -> None:
         """Judges the output of the last timed call, then a call on fresh inputs."""
@@ -98,30 +129,59 @@ class Contender:
         which, raw = self._last
         self._last = None
         try:
-            output = self.calls[which].read(raw)
+            output = self._placed[which].prepared.read(raw if self._both is None else raw[0])
         except BaseException as error:
             self.failure = verdict_of_exception(error)
             return
         self._note(judge, self.problems[which], output)
-        self.calls.clear()
+        self._placed.clear()
         if self.failure is None:
             self._judged(judge, fresh)
 
-    def _judged(self, judge: Judge, problem: Problem) -> PreparedCall | None:
-        """The call prepared for ``problem``, run once and within its budget; None, with the failure noted, if it is not."""
+    def _call(self, count: int) -> float:
+        which = count % len(self._placed)
+        seconds, raw = self.clock.seconds(self._placed[which].call)
+        self._last = which, raw
+        return seconds
+
+    def _judged(self, judge: Judge, problem: Problem) -> bool:
+        """Puts ``problem`` once; whether its output is within the budget. If not, the failure is noted."""
         try:
             problem = self.subject.resolve(problem)
             self.route = self.subject.route(problem)
-            run = judge.run(self.subject, problem, self.route)
+            if self.passes == "forward":
+                run = judge.run(self.subject, problem, self.route)
+                seconds, output = run.seconds, run.output
+            else:
+                placed = self._prepared(judge, problem)
+                seconds, raw = self.clock.seconds(placed.call)
+                output = placed.prepared.read(raw[0])
         except Unsupported as lacking:
             self.failure = Verdict(Outcome.UNSUPPORTED, str(lacking))
-            return None
+            return False
         except Failed as failed:
             self.failure = failed.verdict
-            return None
-        self.first_seconds = self.first_seconds or run.seconds
-        self._note(judge, problem, run.output)
-        return run.prepared if self.failure is None else None
+            return False
+        except BaseException as error:
+            self.failure = verdict_of_exception(error)
+            return False
+        self.first_seconds = self.first_seconds or seconds
+        self.output = output if self.output is None else self.output
+        self._note(judge, problem, output)
+        return self.failure is None
+
+    def _prepared(self, judge: Judge, problem: Problem) -> _Placed:
+        problem = self.subject.resolve(problem)
+        implementation = self.subject.implementation
+        prepared = self.subject.prepare(judge.inputs(problem), self.route)
+        if self.passes == "forward":
+            return _Placed(prepared.run, prepared)
+        self._both = self._both or gradients.differentiated(implementation, prepared)
+        if self.output is None:
+            self.output = prepared.read(prepared.run())
+        native = self.output.swapaxes(1, 2) if prepared.swap else self.output
+        cotangent = gradients.cotangent_like(implementation, native, problem.values.seed)
+        return _Placed(gradients.one_call(self._both, prepared, cotangent), prepared)
 
     def _note(self, judge: Judge, problem: Problem, output: np.ndarray) -> None:
         problem = self.subject.resolve(problem)

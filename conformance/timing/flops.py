@@ -1,9 +1,27 @@
-"""Floating-point operations that a problem needs, a multiplication and an addition counted as two."""
+"""Floating-point operations that a problem needs, a multiplication and an addition counted as two, and the bytes it moves."""
 
 import numpy as np
 
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.records import Passes
 from conformance.visibility import visible_pairs
+
+# Five matrix products of the forward pass's size in place of two: Q Kᵀ again, dV, dP, dQ, dK (Dao 2023, section 4.1).
+BACKWARD = 2.5
+
+
+def flops_of(inputs: Inputs, passes: Passes) -> int:
+    """Those of the forward pass, or of both."""
+    forward = flops(inputs)
+    return forward if passes == "forward" else round((1 + BACKWARD) * forward)
+
+
+def bytes_of(inputs: Inputs, output: np.ndarray, passes: Passes) -> int:
+    """Inputs and output once each, keys and values once per kv head; with a backward pass, their gradients as well."""
+    distinct = {id(array): array.nbytes for array in inputs.arrays().values()}
+    moved = sum(distinct.values()) + output.nbytes
+    mask = None if isinstance(inputs, SinusoidalInputs) else inputs.mask
+    return (moved if passes == "forward" else 2 * moved) + (0 if mask is None else mask.nbytes)
 
 
 def flops(inputs: Inputs) -> int:

@@ -1,25 +1,8 @@
-"""What the machine gives while it is timed: the rate of its own matrix product, how many threads there are, what else it does."""
+"""What the machine has while it is timed: how many threads there are, what else it does."""
 
 import os
-import time
 
-import numpy as np
 from threadpoolctl import threadpool_info
-
-SIZE = 1024
-REPETITIONS = 3
-
-
-def matmul_rate() -> float:
-    """Floating-point operations per second of NumPy's product of two large float32 matrices, the best of a few."""
-    left = np.ones((SIZE, SIZE), np.float32)
-    right = left.T.copy()
-    best = float("inf")
-    for _ in range(REPETITIONS):
-        start = time.perf_counter()
-        left @ right
-        best = min(best, time.perf_counter() - start)
-    return 2 * SIZE**3 / best
 
 
 def threads() -> str:

@@ -1,0 +1,46 @@
+"""Ctrl-C, the first: what is being done is finished; the second ends the process at once."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+# Ctrl-C, a request to end, a closed terminal (not on Windows).
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+UNTOUCHED = (signal.SIG_DFL, signal.default_int_handler)
+
+
+class FirstInterrupt:
+    """``asked`` becomes true with the first Ctrl-C.
+
+    An exception raised wherever the program happens to be could be lost in compiled code, be taken for the implementation's own,
+    or leave a record written that is not counted; so the first Ctrl-C raises none, and the second ends the process.
+    """
+
+    def __init__(self, what_is_finished: str) -> None:
+        self.asked = False
+        self._sentence = f"\nInterrupted: {what_is_finished} first; Ctrl-C again stops at once."
+        self._before: dict[int, Any] = {}
+
+    def install(self, then: Callable[[], None] = lambda: None) -> None:
+        """Waits for the signals that are not ignored, and nobody else's; ``then`` is called with the first."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            self.asked = True
+            print(self._sentence, file=sys.stderr)
+            then()
+
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in SIGNALS:
+            if signal.getsignal(number) in UNTOUCHED:
+                self._before[number] = signal.signal(number, stop)
+
+    def remove(self) -> None:
+        """The signals are as they were before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()

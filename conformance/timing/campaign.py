@@ -1,0 +1,149 @@
+"""A whole benchmark: which contests are held, and what becomes of those that an implementation ends."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from conformance.adapter import Differentiates, Implementation
+from conformance.errors import UsageError
+from conformance.records import Line, Passes, Timing
+from conformance.timing.contest import Effort, Shape
+from conformance.timing.growth import GROWTH, growths
+from conformance.timing.measure import BASELINES
+from conformance.timing.shapes import LADDER, Suite, rung, with_feature
+from conformance.timing.worker import Died, Task, Worker
+from conformance.verdict import Outcome
+
+FULL = Effort()
+OF_GROWTH = Effort(least=5, most=5, seconds=0.0)
+# What ratios are relative to where nothing is said, the first that is there: by operation, passes and device.
+_DEFAULTS: dict[tuple[str, Passes, str], tuple[str, ...]] = {
+    **{(operation, "forward", "cpu"): (name,) for operation, name in BASELINES.items()},
+    ("attention", "forward+backward", "cpu"): ("torch-direct", "jax-einsum"),
+    ("attention", "forward", "cuda"): ("torch-cuda-direct",),
+    ("attention", "forward+backward", "cuda"): ("torch-cuda-direct",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be measured. ``known`` are all implementations by name, from which a baseline is taken."""
+
+    implementations: Sequence[Implementation]
+    known: dict[str, Implementation]
+    suites: dict[str, Suite]
+    passes: tuple[Passes, ...] = ("forward",)
+    dtypes: tuple[str, ...] = ("float32",)
+    features: tuple[str, ...] = ("listed",)
+    baseline: str | None = None
+    growth: bool = True
+    effort: Effort = FULL
+
+    def tasks(self) -> list[Task]:
+        """The contests in order; the first in which there is a baseline has it compared with itself.
+
+        Raises UsageError where there is none.
+        """
+        tasks = [task for shape in self._shapes() for task in self._of(shape)]
+        tasks += [task for shape in self._rungs() for task in self._of(shape)]
+        if not tasks:
+            raise UsageError("There is nothing to measure: none of the suites has a shape for what was named that can run here.")
+        first = next((place for place, task in enumerate(tasks) if task.baseline and task.shape.suite != GROWTH), None)
+        if first is not None:
+            tasks[first] = replace(tasks[first], twin=True)
+        return tasks
+
+    def _shapes(self) -> Iterator[Shape]:
+        for passes in self.passes:
+            for name, suite in self.suites.items():
+                if passes == "forward" or suite.trains:
+                    yield from self._of_suite(name, suite, passes)
+
+    def _of_suite(self, name: str, suite: Suite, passes: Passes) -> Iterator[Shape]:
+        for dtype in self.dtypes:
+            for feature in self.features:
+                for shapes in suite.shapes.values():
+                    for shape, problem in shapes.items():
+                        variant = with_feature(shape, problem, feature)
+                        if variant is not None:
+                            yield Shape(name, variant[0], variant[1].but(dtype=dtype), passes)
+
+    def _rungs(self) -> Iterator[Shape]:
+        for passes in self.passes if self.growth else ():
+            yield from (Shape(GROWTH, f"L{n}", rung(n).but(dtype=self.dtypes[0]), passes) for n in LADDER)
+
+    def _of(self, shape: Shape) -> Iterator[Task]:
+        """A contest for each device on which there is somebody to take part."""
+        able = [i for i in self.implementations if i.operation == shape.problem.operation and i.missing() is None]
+        if shape.passes == "forward+backward":
+            able = [i for i in able if isinstance(i.framework, Differentiates) and i.operation == "attention"]
+        for device in dict.fromkeys(i.support.device for i in able):
+            names = [i.name for i in able if i.support.device == device]
+            growing = shape.suite == GROWTH
+            baseline = None if growing else self._baseline(shape, device)
+            if baseline is not None and baseline not in names:
+                names.append(baseline)
+            yield Task(shape, tuple(names), baseline, OF_GROWTH if growing else self.effort)
+
+    def _baseline(self, shape: Shape, device: str) -> str | None:
+        operation = shape.problem.operation
+        given = (self.baseline,) if self.baseline else ()
+        for name in (*given, *_DEFAULTS.get((operation, shape.passes, device), ())):
+            candidate = self.known[name]
+            fits = candidate.operation == operation and candidate.support.device == device and candidate.missing() is None
+            if fits and (shape.passes == "forward" or isinstance(candidate.framework, Differentiates)):
+                return name
+        return None
+
+    def taking_part(self) -> list[Implementation]:
+        """Those named and the baselines."""
+        baselines = {task.baseline for task in self.tasks() if task.baseline}
+        named = [i.name for i in self.implementations]
+        return [*self.implementations, *(self.known[name] for name in sorted(baselines - set(named)))]
+
+
+def hold(
+    tasks: Sequence[Task],
+    worker: Worker,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    progress: Callable[[Task], None] = lambda task: None,
+) -> Iterator[Line]:
+    """The records of the tasks, as they come, those of growth at the end of each ladder. ``stopped`` is asked between tasks.
+
+    An implementation that ends or hangs the process has that as the outcome of its row, takes part no more, and costs the
+    others nothing but the repetition of that contest.
+    """
+    dead: dict[str, Died] = {}
+    ladder: list[Timing] = []
+    for task in tasks:
+        if stopped():
+            break
+        lines = _held(task, worker, dead)
+        if task.shape.suite == GROWTH:
+            ladder += [line for line in lines if isinstance(line, Timing)]
+        else:
+            yield from lines
+        progress(task)
+    yield from growths(ladder)
+
+
+def _held(task: Task, worker: Worker, dead: dict[str, Died]) -> list[Line]:
+    """The task without the dead, again after each death; the dead have rows without times."""
+    lost: list[Line] = [
+        _row(task, name, Outcome.SKIPPED, f"It takes part no more: {dead[name]}") for name in task.names if name in dead
+    ]
+    while names := tuple(name for name in task.names if name not in dead):
+        try:
+            return [*worker.run(replace(task, names=names)), *lost]
+        except Died as death:
+            dead[death.name] = death
+            lost.append(_row(task, death.name, death.outcome, str(death)))
+    return lost
+
+
+def _row(task: Task, name: str, outcome: Outcome, message: str) -> Timing:
+    shape = task.shape
+    return Timing(
+        implementation=name, operation=shape.problem.operation, suite=shape.suite, shape=shape.name, dtype=shape.problem.dtype,
+        passes=shape.passes, outcome=outcome, calls=0, flops=0, baseline=task.baseline or "", message=message,
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""Forward and backward as one call: the output, and the gradients with respect to query, key and value."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from conformance.adapter import Differentiates, Implementation
+from conformance.errors import Unsupported
+from conformance.harness import PreparedCall
+
+DIFFERENTIATED = 3  # positional arguments: query, key, value
+
+Both = Callable[[tuple[Any, ...], Any], tuple[Any, tuple[Any, ...]]]
+
+
+def demand_gradients(implementation: Implementation) -> None:
+    """Raises Unsupported where there is nothing to time."""
+    framework = implementation.framework
+    if not isinstance(framework, Differentiates):
+        raise Unsupported(f"gradients in {framework.name}")
+    if implementation.operation != "attention":
+        raise Unsupported(f"the backward pass of {implementation.operation}")
+
+
+def differentiated(implementation: Implementation, prepared: PreparedCall) -> Both:
+    """The function of (query, key, value) and a cotangent, for the mask and whatever else ``prepared`` was made with.
+
+    Made once for each shape, because that is when a framework that compiles does so. What a function that binds does before
+    its computation is part of it here: it belongs to what is differentiated.
+    """
+    demand_gradients(implementation)
+    unbound = prepared.unbound
+    assert unbound is not None and isinstance(implementation.framework, Differentiates)
+    rest, named, binds = unbound.args[DIFFERENTIATED:], unbound.keywords, implementation.support.binds
+
+    def attend(*arrays: Any) -> Any:
+        output = unbound.func(*arrays, *rest, **named)
+        return output() if binds else output
+
+    return implementation.framework.gradients(attend)
+
+
+def cotangent_like(implementation: Implementation, output: np.ndarray, seed: int) -> Any:
+    """Normal numbers in the shape and dtype of the implementation's own output, as an array of its framework."""
+    numbers = np.random.default_rng(seed).standard_normal(output.shape).astype(output.dtype)
+    return implementation.framework.from_numpy(numbers, implementation.support.device)
+
+
+def one_call(both: Both, prepared: PreparedCall, cotangent: Any) -> Callable[[], Any]:
+    """The call with the arrays of ``prepared``; it waits for the output and the gradients."""
+    assert prepared.unbound is not None
+    arrays, wait = prepared.unbound.args[:DIFFERENTIATED], prepared.framework.wait
+    return lambda: wait(both(arrays, cotangent))
