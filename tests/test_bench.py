@@ -3,7 +3,9 @@
 No test looks at how long anything takes: where times matter, a framework with a clock of its own gives them.
 """
 
+import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -21,12 +23,14 @@ from conformance.records import Growth, SelfComparison, Timing, read_records
 from conformance.timing import SUITES, shapes
 from conformance.timing.bench import report, verdict
 from conformance.timing.campaign import Plan, hold
+from conformance.timing.clock import HostClock
 from conformance.timing.contest import Effort, Shape, contest
 from conformance.timing.growth import growths
 from conformance.timing.rates import SIZES, Rates
 from conformance.timing.statistics import exponent, median_interval, paired_ratio
 from conformance.timing.worker import Died, Roster, Task, Worker
 from conformance.verdict import Outcome
+from implementations.pytorch import CudaClock
 from tests import hostile
 from tests.fakes import honest, named
 from tests.support import runs
@@ -209,6 +213,68 @@ def test_frameworks_give_gradients_that_agree_with_finite_differences(name):
 
     slope = sum((framework.to_numpy(g) * step).sum() for g, step in zip(gradients, steps, strict=True))
     assert (along(1e-6) - along(-1e-6)) / 2e-6 == pytest.approx(slope, rel=1e-5)
+
+
+# Clocks
+
+
+def test_the_host_clock_takes_off_no_more_than_was_waited_and_never_the_work_itself(monkeypatch):
+    readings = iter([0.0, 0.3, 1.0, 6.0, 7.0, 7.0])  # waited before and after three calls
+    wall, used = itertools.count(0.0, 1.0), itertools.cycle([0.0, 0.4])  # each call takes 1 s, 0.4 s of them at work
+    monkeypatch.setattr("conformance.timing.waiting.Waiting.seconds", lambda self: next(readings))
+    monkeypatch.setattr("conformance.timing.clock.time.perf_counter", lambda: next(wall))
+    monkeypatch.setattr("conformance.timing.clock.time.process_time", lambda: next(used))
+    clock = HostClock(alone=True)
+    assert [clock.seconds(lambda: "result") for _ in range(3)] == [(0.7, "result"), (0.4, "result"), (1.0, "result")]
+    assert (clock.wall, clock.lost) == (3.0, pytest.approx(0.9))
+    clock.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of resident memory can be reset on Linux")
+def test_the_peak_counts_memory_that_is_gone_when_the_call_returns():
+    def holds(count):
+        def call():
+            np.ones(count << 20, np.uint8)
+
+        return HostClock().peak_bytes(call)
+
+    assert (holds(64) - holds(16)) / 2**20 == pytest.approx(48, abs=2)
+
+
+def test_cuda_times_are_those_of_events_with_the_cache_overwritten_before_each():
+    log = []
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            log.append("event")
+
+        def elapsed_time(self, end):
+            return 2.5  # milliseconds
+
+    class Buffer:
+        def zero_(self):
+            log.append("overwritten")
+
+    class Cuda:
+        max_memory_allocated, memory_allocated = staticmethod(lambda: 900), staticmethod(lambda: 200)
+        synchronize = staticmethod(lambda: log.append("waited"))
+        reset_peak_memory_stats = staticmethod(lambda: log.append("reset"))
+
+    Cuda.Event = Event
+
+    class Torch:
+        cuda, int8 = Cuda, "int8"
+        empty = staticmethod(lambda *size, **settings: Buffer())
+
+    clock = CudaClock(Torch)
+    assert clock.seconds(lambda: log.append("called") or "result") == (0.0025, "result")
+    assert log == ["overwritten", "event", "called", "event", "waited"]
+    log.clear()
+    assert clock.peak_bytes(lambda: log.append("called")) == 700
+    assert log == ["waited", "reset", "called", "waited"]
 
 
 # A run against itself
