@@ -1,7 +1,6 @@
 """The clock of the host, and how much memory a call needs at its peak."""
 
 import ctypes
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -50,7 +49,6 @@ class HostClock:
         Correct to some pages for each thread, which is how Linux counts. A process of its own for each call would tell
         the same, and costs the imports of a framework each time.
         """
-        gc.collect()
         if not _give_back_free_memory() or not _reset_peak():
             return None
         before = _peak()

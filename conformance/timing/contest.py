@@ -26,10 +26,10 @@ class Effort:
     """When a contender has had turns enough: after ``least`` rounds, once half the interval of its ratio is below
     ``precision``, or its timed calls took ``seconds``; after ``most`` rounds in any case."""
 
-    least: int = 12
-    most: int = 60
-    seconds: float = 0.4
-    precision: float = 0.012
+    least: int = 10
+    most: int = 36
+    seconds: float = 0.25
+    precision: float = 0.015
 
 
 SMALL = Effort(least=6, most=30, seconds=0.25, precision=0.03)  # for what a conformance run shows of speed
