@@ -307,6 +307,21 @@ def test_a_run_that_differs_from_itself_is_inconclusive_and_says_so(tmp_path, br
         assert words in report(runs.run(tmp_path, runs.header(), comparison, timing))
 
 
+def test_a_comparison_that_fails_is_held_once_more_alone_and_the_second_counts():
+    asked = []
+
+    class Unlucky:
+        def run(self, task):
+            asked.append(task)
+            return [compared(**({"low": 1.001} if len(asked) == 1 else {})), runs.timing()]
+
+    task = Task(SHAPE, ("fine", "other"), "fine", BRIEF, twin=True)
+    lines = list(hold([task], Unlucky()))
+    assert [type(line) for line in lines] == [SelfComparison, Timing, SelfComparison]
+    assert asked[1].names == ("fine",) and asked[1].effort.least > BRIEF.most
+    assert verdict(lines, own=set(), interrupted=False) is ExitCode.AS_EXPECTED
+
+
 def test_exit_codes():
     wrong = runs.timing("mine", outcome=Outcome.WRONG_VALUE, median_seconds=None)
     dead = runs.timing("other", outcome=Outcome.CRASH, median_seconds=None)

@@ -63,10 +63,18 @@ def growth_table(run: Run) -> Table:
 
 
 def self_comparison_table(run: Run) -> Table:
-    """Implementations timed against themselves, and the sentence that follows."""
+    """Implementations timed against themselves, and the sentence that follows. One that failed was held again."""
+    last = len(run.self_comparisons) - 1
     rows = tuple(
-        (c.implementation, f"{c.suite} {c.shape}", c.dtype, _precise(c.ratio), _interval(c.ratio_low, c.ratio_high), _trust(c))
-        for c in run.self_comparisons
+        (
+            c.implementation,
+            f"{c.suite} {c.shape}",
+            c.dtype,
+            _precise(c.ratio),
+            f"{_precise(c.ratio_low)} … {_precise(c.ratio_high)}",
+            _trust(c) if place == last else "held again",
+        )
+        for place, c in enumerate(run.self_comparisons)
     )
     columns = ("implementation", "shape", "dtype", "ratio", "interval", "")
     return Table("A run against itself", columns, rows)

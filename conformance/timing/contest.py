@@ -26,7 +26,7 @@ class Effort:
     """When a contender has had turns enough: after ``least`` rounds, once half the interval of its ratio is below
     ``precision``, or its timed calls took ``seconds``; after ``most`` rounds in any case."""
 
-    least: int = 10
+    least: int = 12
     most: int = 36
     seconds: float = 0.25
     precision: float = 0.015

@@ -25,7 +25,7 @@ from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.records import Line
 from conformance.threads import limited_threads
-from conformance.timing.clock import keep_one_heap
+from conformance.timing.clock import steady_heap
 from conformance.timing.contest import Effort, Shape, contest
 from conformance.timing.rates import Rates
 from conformance.verdict import Outcome
@@ -139,7 +139,7 @@ class Worker:
 def _serve(connection: Connection, signs: Any, roster: Roster, threads: int, seed: int) -> None:
     """The process: receives tasks, sends their records."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that the user started decides
-    keep_one_heap()
+    steady_heap()
     implementations = roster.implementations()
     judge, rates = Judge(), Rates()
     subjects: dict[str, Subject] = {}
