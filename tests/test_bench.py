@@ -450,7 +450,7 @@ def test_bench_records_and_shows_what_it_measured(tiny_suite, tmp_path):
     assert {timing.implementation for timing in run.timings} == {named("honest"), "numpy-direct"}
     assert all(isinstance(timing, Timing) and timing.outcome is Outcome.PASS for timing in run.timings)
     assert [growth.lengths for growth in run.growths] == [(8, 16, 32)]
-    assert [comparison.implementation for comparison in run.self_comparisons] == ["numpy-direct"]
+    assert {comparison.implementation for comparison in run.self_comparisons} == {"numpy-direct"}  # twice, if noise spoiled one
     for word in ("Timings: attention in float32, gqa", "Growth with the length", "A run against itself", "1 thread"):
         assert word in result.stdout
     assert "trusted" in result.stdout
