@@ -101,7 +101,7 @@ class Support:
     features: frozenset[str] | None = None
     lacks: frozenset[str] = frozenset()
     dtypes: tuple[str, ...] = DTYPES
-    layouts: tuple[str, ...] = ("contiguous", "transposed", "strided", "expanded")
+    layouts: tuple[str, ...] = ("contiguous", "transposed", "strided", "expanded", "mixed")
     mask_forms: tuple[str, ...] = MASK_FORMS
     axes: str = "bhld"
     routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -285,7 +285,7 @@ _CONVENTIONS = _MASKING | {
     "CON-NEGATIVE-SCALE": "ordinary",
     "CON-GROUPS-REFUSED": "refused",
 }
-_LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed")
+_LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed", "mixed")
 _STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "inner32"}
 _IN_FLOAT32 = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 

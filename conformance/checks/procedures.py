@@ -47,15 +47,26 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
 
 
 def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs."""
+    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs, and stay so."""
     other = problem.but(values=replace(problem.values, seed=problem.values.seed + 1))
-    judgements = []
-    for turn in (problem, other, problem):
-        judgement = judging.values(subject, turn)
-        if judgement.verdict.outcome is Outcome.WRONG_VALUE and turn is other:
-            judgement = _name_stale(judging, subject, problem, judgement)
-        judgements.append(judgement)
-    return judgements
+    first, second = judging.values(subject, problem), judging.values(subject, other)
+    if second.verdict.outcome is Outcome.WRONG_VALUE:
+        second = _name_stale(judging, subject, problem, second)
+    return [first, second, *_afterwards(judging, first), judging.values(subject, problem)]
+
+
+def _afterwards(judging: Judge, earlier: Judgement) -> list[Judgement]:
+    """The output of an earlier call, judged again if it was right: it may lie in memory that a later call has written to."""
+    if earlier.output is None or earlier.verdict.outcome is not Outcome.PASS:
+        return []
+    verdict = judge(earlier.output, judging.expected(earlier.problem, earlier.profile))
+    if verdict.outcome is Outcome.PASS:
+        return []
+    return [
+        replace(
+            earlier, verdict=replace(verdict, message=f"{verdict.message} A later call changed this output, which was right.")
+        )
+    ]
 
 
 def _name_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: Judgement) -> Judgement:

@@ -10,6 +10,7 @@ from conformance.adapter import Implementation, Support
 from conformance.faults.honest import compute
 from conformance.faults.model import Fault
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
+from conformance.problem import LAYOUTS
 
 # The numerics profile that a computation in float64 with one rounding keeps to.
 PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
@@ -100,7 +101,7 @@ def implementation_of(fault: Fault, dtype: str | None = None) -> Implementation:
         operation=fault.operation,
         lacks=fault.lacks,
         dtypes=fault.dtypes if dtype is None else (dtype,),
-        layouts=("contiguous", "transposed", "strided", "expanded", "reversed"),
+        layouts=LAYOUTS,
         profile=PROFILE,
         conventions=CONVENTIONS,
     )

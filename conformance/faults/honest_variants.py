@@ -14,6 +14,7 @@ from conformance.adapter import Implementation, Support
 from conformance.faults.functions import CONVENTIONS, attention
 from conformance.faults.steps import kv_heads
 from conformance.inputs import AttentionInputs, Inputs
+from conformance.problem import LAYOUTS
 from conformance.visibility import visible_pairs
 
 Array = np.ndarray
@@ -188,8 +189,7 @@ def _implementation(name: str, compute: Callable[[AttentionInputs], Array], prof
     half = ("float16", "bfloat16")
     full = {} if profile else {"float64": "strict", "float32": "strict"}
     profiles = {**full, **dict.fromkeys(half, profile or "inner32")}
-    layouts = ("contiguous", "transposed", "strided", "expanded", "reversed")
-    support = Support(dtypes=tuple(profiles), layouts=layouts, profile=profiles, conventions=CONVENTIONS)
+    support = Support(dtypes=tuple(profiles), layouts=LAYOUTS, profile=profiles, conventions=CONVENTIONS)
     return Implementation(f"honest-{name}", attention(output), support, registry.frameworks()["numpy"])
 
 

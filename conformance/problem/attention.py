@@ -9,7 +9,7 @@ from conformance.problem import text as fields_of
 from conformance.problem.recipe import Recipe
 
 CAUSAL = ("none", "default", "top-left", "bottom-right")
-LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed")
+LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed", "mixed")
 MASK_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
 
 

@@ -1,8 +1,31 @@
 """ATT-OUT, second part: repeated calls, memory, layouts and sizes."""
 
+from typing import Any
+
+from conformance.problem import AttentionProblem
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
+
+_ASKED: tuple[dict[str, Any], ...] = (
+    {"mask": "random.1:b1qk#26"},
+    {"bias": "gaussian.1:qk#26"},
+    {"causal": "top-left"},
+    {"scale": 0.5},
+    {"key_lengths": (5, 11)},
+)
+
+
+def _with_and_without() -> list[AttentionProblem]:
+    """A call that asks for something, then one that asks for nothing: what is kept of the first must not show in the second."""
+    return [
+        problem
+        for dtype in ALL
+        for seed, asked in enumerate(_ASKED, 40)
+        for fields in (asked, {})
+        for problem in attention("wide", (dtype,), values=f"gaussian.1#{seed}", **fields)
+    ]
+
 
 _CALLS = (
     Requirement(
@@ -20,7 +43,9 @@ _CALLS = (
         source="KernelBench, on kernels that answer from a cache",
         check="stale",
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="gaussian.1#26"), attention("square", mask="random.1:b1qk#26")
+            attention("wide", ALL, values="gaussian.1#26"),
+            _with_and_without(),
+            attention("tall", ALL, values="gaussian.1#60"),  # fewer keys than the calls before
         ),
     ),
     Requirement(
@@ -31,8 +56,7 @@ _CALLS = (
         check="untouched",
         designed=lambda: joined(
             attention("wide", ALL),
-            attention("wide", mask="random.1:b1qk#27"),
-            attention("wide", bias="gaussian.1:qk#27"),
+            *(attention("wide", ALL, **asked) for asked in _ASKED),
             attention("square", causal="top-left"),
         ),
     ),
@@ -42,7 +66,7 @@ _CALLS = (
         rationale="Otherwise writing to one changes the other.",
         source="Array API standard: functions return new arrays",
         check="unaliased",
-        designed=lambda: joined(attention("wide", F32_BF16), attention((2, 3, 3, 7, 1, 8, 8)), attention("square")),
+        designed=lambda: joined(attention("wide", ALL), attention((2, 3, 3, 7, 1, 8, 8), ALL), attention("square")),
         exempt="With a single key, where V itself might be handed out, it takes all the weight of any model.",
         cannot_tell=("mean", "argmax", "uniform"),
     ),
@@ -56,10 +80,11 @@ def _layout_requirement(number: int, layout: str, sentence: str, source: str) ->
         rationale="Strides that are ignored or half obeyed read other elements.",
         source=source,
         designed=lambda: joined(
-            attention("square", F32_HALF, layout=layout),
-            attention("wide", F32_HALF, values="spread.1#28", layout=layout),
+            attention("square", ALL, layout=layout),
+            attention("wide", ALL, values="spread.1#28", layout=layout),
             attention("wide", mask="random.1:b1qk#28", layout=layout),
             attention((2, 1, 1, 5, 65, 8, 8), F32_BF16, layout=layout),
+            attention("square", ALL, values="spread.1#28", layout="mixed") if layout == "transposed" else (),
         ),
         random=Draw(layouts=(layout,), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
     )
@@ -69,7 +94,7 @@ _LAYOUTS = (
     _layout_requirement(
         30,
         "transposed",
-        "Inputs with length before heads in memory give what contiguous ones give.",
+        "Inputs with length before heads in memory, all three or the key alone, give what contiguous ones give.",
         "pytorch#181133; torch-spyre#4331",
     ),
     _layout_requirement(
@@ -102,7 +127,12 @@ _SIZES = (
         sentence="Lengths, widths and head counts of 1, 2 and 3 are right.",
         rationale="Squeezed axes and broadcasts by accident live at size 1.",
         source="transformers#28215",
-        designed=lambda: joined(*(attention(sizes, values="signatures.1#29") for sizes in _SMALL)),
+        designed=lambda: joined(
+            *(attention(sizes, values="signatures.1#29") for sizes in _SMALL),
+            attention("small", ALL, values="signatures.1#29"),
+            attention((1, 2, 2, 1, 3, 2, 2), ALL, values="signatures.1#103"),
+            attention((2, 3, 3, 3, 3, 2, 2), ALL, values="signatures.1#29"),
+        ),
         random=Draw(shapes="small"),
     ),
     Requirement(
@@ -111,9 +141,9 @@ _SIZES = (
         rationale="Nothing divides them, so every loop has a remainder.",
         source="vllm#34570",
         designed=lambda: joined(
-            attention("prime", F32_HALF),
+            attention("prime", ALL),
             attention((1, 7, 7, 11, 13, 5, 5)),
-            attention((3, 2, 2, 7, 11, 31, 31)),
+            attention((3, 2, 2, 7, 11, 31, 31), ALL),
         ),
         random=Draw(shapes="prime"),
     ),
@@ -124,7 +154,7 @@ _SIZES = (
         source="cutlass#2428; Megatron-LM#132; pytorch#169222",
         designed=lambda: joined(
             *(attention((1, 1, 1, lq, lk, 8, 8), values=law) for lq, lk in _TILES for law in ("flat.1#30", "spread.1#31")),
-            attention((1, 1, 1, 64, 129, 8, 8), ("bfloat16",), values="spread.1#31"),
+            *(attention((1, 1, 1, lq, lk, 8, 8), ALL, values="spread.1#31") for lq, lk in ((64, 129), (257, 65))),
         ),
         random=Draw(shapes="tile", laws=("flat.1", *GENERAL_LAWS)),
     ),
@@ -135,8 +165,9 @@ _SIZES = (
         source="Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1",
         designed=lambda: joined(
             attention("wide", ALL, values="gaussian.1#32"),
-            *(attention(shape, F32_BF16, values="gaussian.1#33") for shape in ("tall", "decode")),
-            attention("long", F32),
+            *(attention(shape, ALL, values="gaussian.1#33") for shape in ("tall", "decode")),
+            attention("long", ALL),
+            attention((1, 1, 1, 2, 1031, 67, 8), ALL),  # more than 2¹⁶ numbers in the keys of one head
         ),
         random=Draw(shapes="unequal"),
     ),

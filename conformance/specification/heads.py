@@ -1,6 +1,6 @@
 """ATT-HEAD, first part: grouped heads in plain attention."""
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -13,10 +13,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="h mod Hkv is the classic fault; it is right for one kv head and for as many as query heads.",
         source=f"{_GQA}; onnx#7274; axlearn#842; FreeToken#177",
         designed=lambda: joined(
-            attention("grouped", F32_HALF, values="signatures.1#1"),
-            attention("grouped", F32, values="spread.1#2"),
+            attention("grouped", ALL, values="signatures.1#1"),
+            attention("grouped", ALL, values="spread.1#2"),
             attention("grouped-square", F32, values="signatures.1#3"),
-            attention((1, 24, 2, 3, 5, 8, 8), F32, values="signatures.1#4"),
+            attention("grouped-decode", ALL, values="signatures.1#12"),
+            attention((1, 24, 2, 3, 5, 8, 8), ALL, values="signatures.1#4"),
         ),
         random=Draw(shapes="grouped"),
     ),
@@ -33,16 +34,17 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="Native groups and expanded heads are two paths of one library.",
         source="mlx#3383; vllm#17476",
         check="routes",
-        designed=lambda: joined(attention("grouped", F32_BF16, values="spread.1#6")),
+        designed=lambda: joined(attention("grouped", ALL, values="spread.1#6")),
     ),
     Requirement(
         id="ATT-HEAD-004",
-        sentence="With grouped heads a mask keeps a row of its own for each query head.",
+        sentence="With grouped heads a mask or a bias keeps a row of its own for each query head.",
         rationale="The mask has query heads, the keys have fewer: folding one must not fold the other.",
         source="pytorch#174861",
         designed=lambda: joined(
             attention("grouped", ALL, values="spread.1#7", mask="random.1:bhqk*0.4#7"),
             attention("grouped", F32, values="spread.1#8", mask="random.1:1hqk*0.4#8"),
+            attention("grouped", ALL, values="spread.1#12", bias="gaussian.1:1hqk*4.0#12"),
         ),
         random=Draw(shapes="grouped", masks=("random.1*0.4", "right-padding.1"), forms=("bhqk", "1hqk")),
     ),

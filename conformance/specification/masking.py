@@ -1,8 +1,11 @@
 """ATT-MASK, first part: boolean masks, biases, key lengths, and how they combine."""
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
+
+# More than 2¹⁶ pairs of a query and a key, and rows beyond every tile.
+_MANY_PAIRS = (1, 1, 1, 257, 257, 8, 8)
 
 
 def _form_requirement(number: int, form: str, shape: str, others: tuple[str, ...], rationale: str, source: str) -> Requirement:
@@ -16,7 +19,7 @@ def _form_requirement(number: int, form: str, shape: str, others: tuple[str, ...
             attention("wide", F32, values="signatures.1#2", mask=f"random.1:{form}*0.3#{number + 10}"),
             attention("wide", F32, values="heavy.1#3", mask=f"random.1:{form}*0.8#{number + 20}"),
             *(attention(shape, F32, values="gaussian.1#4", mask=f"random.1:{form}#{number + 30}") for shape in others),
-            attention("tile", ALL, values="spread.1#5", mask=f"random.1:{form}#{number + 54}") if form == "qk" else (),
+            attention(_MANY_PAIRS, ALL, mask=f"random.1:{form}#{number + 54}") if form == "qk" else (),
         ),
         random=Draw(shapes="core", masks=("random.1", "random.1*0.3", "left-padding.1", "right-padding.1"), forms=(form,)),
     )
@@ -67,9 +70,9 @@ _BIASES = (
                 attention("wide", ALL, values="spread.1#5", bias=f"gaussian.1:{form}#8")
                 for form in ("b11k", "b1qk", "1hqk", "bhq1", "qk", "bhqk")
             ),
-            attention("tile", ALL, values="spread.1#5", bias="gaussian.1:qk#58"),
+            attention(_MANY_PAIRS, ALL, bias="gaussian.1:qk#58"),
             attention("wide", F32, values="gaussian.1#6", bias="distance.1:1hqk#0"),
-            attention("wide", F32_BF16, values="gaussian.1#6", bias="gaussian.1:bhqk*4.0#9"),
+            attention("wide", ALL, values="gaussian.1#6", bias="gaussian.1:bhqk*4.0#9"),
         ),
         random=Draw(shapes="core", biases=("gaussian.1", "distance.1", "gaussian.1*6.0"), bias_forms=("qk", "bhqk")),
     ),
@@ -80,7 +83,7 @@ _BIASES = (
         source="PyTorch documentation of scaled_dot_product_attention; flashinfer#1178",
         designed=lambda: joined(
             attention("wide", ALL, values="spread.1#7", bias="holes.1:bhqk#10"),
-            attention("wide", F32_HALF, values="spread.1#8", bias="holes.1:qk*0.2#11"),
+            attention("wide", ALL, values="spread.1#8", bias="holes.1:qk*0.2#11"),
         ),
         random=Draw(shapes="core", biases=("holes.1", "holes.1*0.2"), bias_forms=("qk", "bhqk")),
     ),
@@ -107,7 +110,7 @@ _TOGETHER = (
         designed=lambda: joined(
             attention("wide", ALL, values="spread.1#23", key_lengths=(5, 13)),
             attention("wide", ALL, values="signatures.1#24", key_lengths=(12, 1)),
-            attention("wide", F32, values="flat.1#25", key_lengths=(6, 3)),
+            attention("wide", ("float64", "float32", "float16"), values="flat.1#25", key_lengths=(6, 3)),
         ),
         random=Draw(shapes="core", key_lengths=True),
     ),
@@ -161,7 +164,7 @@ _PATTERNS = (
         rationale="A mask read from the first row for all rows is right in every test with one row.",
         source="pytorch#184180",
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="signatures.1#40", mask="random.1:b1qk*0.4#40"),
+            attention("wide", ALL, values="signatures.1#40", mask="random.1:b1qk*0.4#40"),
             attention("wide", ALL, values="spread.1#41", mask="right-padding.1:b11k#44"),
         ),
         random=Draw(shapes="core", masks=("random.1*0.4", "left-padding.1", "right-padding.1"), forms=("b1qk", "b11k")),
@@ -172,7 +175,7 @@ _PATTERNS = (
         rationale="Broadcasting over heads hides this axis from most tests.",
         source="equinox#190; pytorch#160064",
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="signatures.1#42", mask="random.1:1hqk*0.4#42"),
+            attention("wide", ALL, values="signatures.1#42", mask="random.1:1hqk*0.4#42"),
             attention("wide", ALL, values="spread.1#43", mask="left-padding.1:bhqk#43"),
         ),
         random=Draw(shapes="core", masks=("random.1*0.4", "left-padding.1", "right-padding.1"), forms=("1hqk", "bhqk")),
@@ -183,7 +186,7 @@ _PATTERNS = (
         rationale="Generation pads on the left; code that reads a mask as a length keeps the wrong end.",
         source="DeepSpeed#1466; unsloth#4078",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#44", mask="left-padding.1:b11k#48"),
+            attention("wide", ALL, values="spread.1#44", mask="left-padding.1:b11k#48"),
             attention("square", F32, values="spread.1#45", mask="left-padding.1:b1qk#45"),
             attention("square", F32, values="spread.1#46", mask="left-padding.1:b11k#46", causal="top-left"),
         ),
@@ -195,7 +198,7 @@ _PATTERNS = (
         rationale="The everyday mask of a batch of texts.",
         source="torchTextClassifiers#92; FasterTransformer#270",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#47", mask="right-padding.1:b11k#47"),
+            attention("wide", ALL, values="spread.1#47", mask="right-padding.1:b11k#47"),
             attention("square", F32, values="spread.1#48", mask="right-padding.1:b1qk#48"),
         ),
         random=Draw(shapes="core", masks=("right-padding.1",), forms=("b11k", "b1qk")),
@@ -206,7 +209,7 @@ _PATTERNS = (
         rationale="A mask turns on another code path, which must not have another scale, or the mask's numbers added.",
         source="tinygrad#2425",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#49", mask="all.1:b1qk#0"),
+            attention("wide", ALL, values="spread.1#49", mask="all.1:b1qk#0"),
             attention("square", F32, values="spread.1#50", mask="all.1:qk#0"),
         ),
         random=Draw(shapes="core", masks=("all.1",), forms=("b1qk", "qk")),
@@ -217,7 +220,7 @@ _PATTERNS = (
         rationale="Nothing is left to average: a small leak is the whole error.",
         source="Follows from the formula",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#51", mask="one-key.1:b1qk#51"),
+            attention("wide", ALL, values="spread.1#51", mask="one-key.1:b1qk#51"),
             attention("wide", F32, values="signatures.1#52", mask="one-key.1:bhqk#52"),
         ),
         random=Draw(shapes="core", masks=("one-key.1",), forms=("b1qk", "bhqk")),
@@ -231,9 +234,11 @@ _PATTERNS = (
         source="flash-attention#2082; flashinfer#1178",
         designed=lambda: joined(
             attention("tile", F32, values="spread.1#53", mask="first-tile.1:b1qk*64.0#0"),
-            attention("tile", F32, values="all-low.1*-200.0#54", mask="first-tile.1:b1qk*64.0#0"),
-            attention("tile", F32, values="all-low.1*-200.0#55", mask="first-tile.1:b1qk*32.0#0"),
-            attention("tile", ("bfloat16",), values="all-low.1*-200.0#56", mask="first-tile.1:b1qk*64.0#0"),
+            *(
+                attention((1, 1, 1, 9, 257, 8, 8), dtypes, values=f"all-low.1*{score}#54", mask=f"first-tile.1:b1qk*{tile}#0")
+                for dtypes, score in ((F32_HALF, -200.0), (("float64",), -900.0))
+                for tile in (16.0, 32.0, 64.0, 128.0)
+            ),
         ),
         random=Draw(
             shapes="tile",
@@ -248,7 +253,7 @@ _PATTERNS = (
         rationale="What an empty row gives is a convention; its NaN must stay with it.",
         source="pytorch#103963; mlx#2608; transformers#38690",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#57", mask="empty-rows.1:b1qk#57"),
+            attention("wide", ALL, values="spread.1#57", mask="empty-rows.1:b1qk#57"),
             attention("wide", F32, values="spread.1#58", mask="empty-rows.1:bhqk#58"),
             attention("wide", F32, values="spread.1#59", key_lengths=(0, 7)),
             attention("wide", ALL, values="spread.1#57", mask="random.1:bhqk*0.4#57", key_lengths=(2, 9)),
@@ -261,7 +266,7 @@ _PATTERNS = (
         rationale="Softmax does not change when a number is added to all scores of a row.",
         source="Blanchard, Higham & Higham, IMA J. Numer. Anal. 41 (2021)",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#60", bias="row-constant.1:qk#60"),
+            attention("wide", ALL, values="spread.1#60", bias="row-constant.1:qk#60"),
             attention("wide", F32, values="spread.1#61", bias="row-constant.1:bhqk*300.0#61"),
         ),
         random=Draw(shapes="core", biases=("row-constant.1", "row-constant.1*100.0"), bias_forms=("qk", "bhqk")),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, NO_F16, joined, multi_head
+from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, joined, multi_head
 from conformance.specification.draw import MultiHeadDraw
 from conformance.specification.model import Requirement
 
@@ -49,6 +49,19 @@ def _low(score: float) -> dict[str, Any]:
     return {"mask": "right-padding.1:b11k#47", "edits": (f"low-visible.1*{score!r}#0", "loud-hidden.1#0")}
 
 
+_ASKED: tuple[dict[str, Any], ...] = ({"mask": "random.1:b1qk#26"}, {"causal": "top-left"}, {"key_lengths": (4, 6)})
+
+
+def _with_and_without() -> list[tuple[str, tuple[str, ...], dict[str, Any]]]:
+    """A call that asks for something, then one that asks for nothing: what is kept of the first must not show in the second."""
+    return [
+        ("square", (dtype,), {"values": f"gaussian.1#{seed}", **fields})
+        for dtype in ALL
+        for seed, asked in zip((100, 107, 114), _ASKED, strict=True)
+        for fields in (asked, {})
+    ]
+
+
 _PROJECTIONS = (
     _multi(
         7,
@@ -73,8 +86,8 @@ _PROJECTIONS = (
         "The merged heads are multiplied by the output projection, and its bias is added where one is given.",
         "The projection mixes the heads; left out or transposed, shapes still fit.",
         _VASWANI,
-        ("square", F32_HALF, {"values": "gaussian.1#5", "output": "bias", "projection_bias": True}),
-        ("square", F32_BF16, {"values": "gaussian.1#5", "output": "plain"}),
+        ("square", ALL, {"values": "gaussian.1#5", "output": "bias", "projection_bias": True}),
+        ("square", ALL, {"values": "gaussian.1#5", "output": "plain"}),
         random=MultiHeadDraw(outputs=("plain", "bias")),
     ),
     _multi(
@@ -82,7 +95,7 @@ _PROJECTIONS = (
         "Without an output projection the heads stand side by side.",
         "Some teach multi-head attention so; the output is then H · dv wide.",
         _VASWANI,
-        ("square", F32_HALF, {"values": "gaussian.1#6", "output": "none"}),
+        ("square", ALL, {"values": "gaussian.1#6", "output": "none"}),
         ("inner", F32, {"values": "gaussian.1#7", "output": "none"}),
         random=MultiHeadDraw(outputs=("none",)),
     ),
@@ -91,7 +104,7 @@ _PROJECTIONS = (
         "Head h is the h-th contiguous slice of the projected width.",
         "Splitting by a view without the transpose mixes positions with heads.",
         "FuxiCTR#30; Chinese-Text-Classification-Pytorch#53",
-        ("square", F32_BF16, {"values": "gaussian.1#8", "output": "none"}),
+        ("square", ALL, {"values": "gaussian.1#8", "output": "none"}),
         ("many", F32, {"values": "gaussian.1#9", "output": "none"}),
         ("square", F32, {"values": "gaussian.1#69"}),
         random=MultiHeadDraw(outputs=("none", "plain")),
@@ -101,7 +114,7 @@ _PROJECTIONS = (
         "The heads are merged in their order, each at its own position.",
         "Merging without the transpose puts another position's numbers there.",
         "Transformer-Various-Positional-Encoding#1",
-        ("square", F32_BF16, {"values": "gaussian.1#3"}),
+        ("square", ALL, {"values": "gaussian.1#3"}),
         ("cross", F32, {"values": "gaussian.1#11", **_CROSS}),
         random=MultiHeadDraw(),
     ),
@@ -115,7 +128,7 @@ _USES = (
         "Vaswani et al. 2017, section 3.2.3",
         ("square", ALL, {"values": "gaussian.1#7", **_BIASES}),
         ("square", F32, {"values": "gaussian.1#48", **_SHARED}),
-        ("one-head", _F64_F32, {"values": "gaussian.1#49", **_BARE}),
+        ("one-head", ALL, {"values": "gaussian.1#2", **_BARE}),
         random=MultiHeadDraw(),
     ),
     _multi(
@@ -124,7 +137,7 @@ _USES = (
         "The decoder's use of it; lengths and inputs must not be taken from the query.",
         "Vaswani et al. 2017, section 3.2.3",
         ("cross", ALL, {"values": "gaussian.1#17", **_CROSS, **_BIASES}),
-        ("square", F32, {"values": "gaussian.1#14", **_CROSS}),
+        ("square", ALL, {"values": "gaussian.1#12", **_CROSS}),
         ("cross", F32, {"values": "gaussian.1#50", **_CROSS, **_SHARED}),
         random=MultiHeadDraw(shapes="cross", sources=("cross",)),
     ),
@@ -133,7 +146,7 @@ _USES = (
         "One head is attention with projections.",
         "Nothing is split; code for many heads must still work.",
         _VASWANI,
-        ("one-head", F32_HALF, {"values": "gaussian.1#15"}),
+        ("one-head", ALL, {"values": "gaussian.1#15"}),
         ("one-head", F32, {"values": "gaussian.1#16", **_BIASES}),
         ("one-head", ("float64", "float32"), {"values": "gaussian.1#18", "output": "none"}),
         random=MultiHeadDraw(shapes="one-head", outputs=("plain", "bias", "none")),
@@ -143,7 +156,7 @@ _USES = (
         "Many narrow heads are right.",
         "Two channels a head: a scale or a stride taken from the model width is far off.",
         _VASWANI,
-        ("many", F32_HALF, {"values": "gaussian.1#8"}),
+        ("many", ALL, {"values": "gaussian.1#8"}),
         ("many", F32, {"values": "gaussian.1#18", **_BIASES}),
         random=MultiHeadDraw(shapes="many"),
     ),
@@ -152,7 +165,7 @@ _USES = (
         "Heads in another order, with their columns and rows of the weights, leave the output as it is.",
         "Each head must find its own weights, bias and rows of the output projection.",
         "Follows from the formula",
-        ("square", F32_BF16, {"values": "gaussian.1#9", "edits": ("permute-heads.1#1",), **_BIASES}),
+        ("square", ALL, {"values": "gaussian.1#9", "edits": ("permute-heads.1#1",), **_BIASES}),
         ("many", F32, {"values": "gaussian.1#20", "edits": ("permute-heads.1#2",)}),
         random=MultiHeadDraw(edits=("permute-heads.1",)),
     ),
@@ -161,10 +174,10 @@ _USES = (
         "The scale is 1/√(width of a head), not of the model.",
         "The commonest fault in tutorials.",
         "dfdx#171; vit-pytorch#65",
-        ("square", F32_HALF, {"values": "gaussian.1*3.0#28"}),
+        ("square", ALL, {"values": "gaussian.1*3.0#28"}),
         ("many", F32, {"values": "gaussian.1*3.0#22"}),
-        ("inner", F32, {"values": "gaussian.1*3.0#23"}),
-        ("square", F32_HALF, {"values": "gaussian.1*3.0#82", **_SHARED}),
+        ("inner", ALL, {"values": "gaussian.1*3.0#12"}),
+        ("square", ALL, {"values": "gaussian.1*3.0#82", **_SHARED}),
         ("many", F32, {"values": "gaussian.1*3.0#52", **_SHARED}),
     ),
     _multi(
@@ -172,7 +185,7 @@ _USES = (
         "One projection may be shared by all heads.",
         "The weights are then block-diagonal: each head applies the same block to its own slice of the input.",
         "Tutorials that project after the split",
-        ("square", F32_HALF, {"values": "gaussian.1#24", "weights": "shared"}),
+        ("square", ALL, {"values": "gaussian.1#24", "weights": "shared"}),
         ("many", F32, {"values": "gaussian.1#25", "weights": "shared"}),
         random=MultiHeadDraw(weights=("shared",)),
     ),
@@ -181,7 +194,7 @@ _USES = (
         "The inner widths may differ from the model width, and from each other.",
         "d_k and d_v are free in the paper.",
         _VASWANI,
-        ("inner", F32_BF16, {"values": "gaussian.1#4"}),
+        ("inner", ALL, {"values": "gaussian.1#7"}),
         ("inner", F32, {"values": "gaussian.1#27", **_BIASES}),
         random=MultiHeadDraw(shapes="inner"),
     ),
@@ -190,9 +203,9 @@ _USES = (
         "Scores beyond the range of exp give the right output through the projections too.",
         "exp(89) overflows float32, exp(710) float64; exp(−750) of every key leaves 0/0. The maximum must be taken off first.",
         "FasterTransformer#43; executorch#18407",
-        ("square", F32, {"values": "gaussian.1*60.0#46"}),
+        ("square", F32_HALF, {"values": "gaussian.1*60.0#46"}),
         ("square", ("float64",), {"values": "gaussian.1*400.0#46"}),
-        ("one-head", F32, {"values": "gaussian.1*60.0#47", **_BARE}),
+        ("one-head", F32_HALF, {"values": "gaussian.1*60.0#47", **_BARE}),
         ("one-head", ("float64",), {"values": "gaussian.1*400.0#47", **_BARE}),
         *(
             (shape, dtypes, {"values": "gaussian.1#53", **output, "edits": (f"low-visible.1*{score}#0",)})
@@ -210,7 +223,7 @@ _MASKS = (
         "Causal attention through the projections, in both alignments where the lengths differ.",
         "The decoder's self-attention, and what a cache makes of it.",
         "Vaswani et al. 2017, section 3.2.3",
-        ("square", F32_HALF, {"values": "gaussian.1#28", "causal": "top-left"}),
+        ("square", ALL, {"values": "gaussian.1#28", "causal": "top-left"}),
         ("cross", F32, {"values": "gaussian.1#54", **_CROSS, "causal": "top-left"}),
         ("cross", F32, {"values": "gaussian.1#55", **_CROSS, "causal": "bottom-right"}),
         random=MultiHeadDraw(causal=("top-left",)),
@@ -220,7 +233,7 @@ _MASKS = (
         "Key lengths hide the padding of each batch row, however loud it is.",
         "A padded token has an embedding like any other.",
         "pytorch#163997; Kyubyong/transformer#69",
-        ("square", F32_HALF, {"values": "gaussian.1#2", "key_lengths": (4, 6), **_LOUD}),
+        ("square", ALL, {"values": "gaussian.1#2", "key_lengths": (4, 6), **_LOUD}),
         ("cross", F32, {"values": "gaussian.1#30", "key_lengths": (3, 7), **_CROSS}),
         random=MultiHeadDraw(key_lengths=True),
     ),
@@ -230,11 +243,10 @@ _MASKS = (
         "Per head and per batch row.",
         "pytorch#97605; equinox#190",
         *(
-            ("square", F32, {"values": "gaussian.1#31", "mask": f"random.1:{form}#{seed}"})
+            ("square", ALL, {"values": "gaussian.1#31", "mask": f"random.1:{form}#{seed}"})
             for seed, form in enumerate(("qk", "b1qk", "1hqk", "bhqk"), 31)
         ),
-        ("square", HALF, {"values": "gaussian.1#32", "mask": "random.1:b1qk#40"}),
-        ("square", _F32_F16, {"values": "gaussian.1#56", "mask": "random.1:b1qk#41", **_SHARED}),
+        ("square", ALL, {"values": "gaussian.1#56", "mask": "random.1:b1qk#41", **_SHARED}),
         random=MultiHeadDraw(masks=("random.1",), forms=("b1qk", "qk", "1hqk", "bhqk")),
     ),
     _multi(
@@ -242,9 +254,9 @@ _MASKS = (
         "A padding mask may hide leading or trailing keys, however loud they are.",
         "Left padding for generation, right padding for training.",
         "DeepSpeed#1466",
-        ("square", F32_HALF, {"values": "gaussian.1#15", "mask": "left-padding.1:b11k#48", **_LOUD}),
+        ("square", ALL, {"values": "gaussian.1#15", "mask": "left-padding.1:b11k#48", **_LOUD}),
         ("square", F32, {"values": "gaussian.1#34", "mask": "right-padding.1:b11k#47", **_LOUD}),
-        ("square", _F32_F16, {"values": "gaussian.1#57", "mask": "left-padding.1:b11k#48", **_LOUD, **_SHARED}),
+        ("square", ALL, {"values": "gaussian.1#57", "mask": "left-padding.1:b11k#48", **_LOUD, **_SHARED}),
         random=MultiHeadDraw(masks=("left-padding.1", "right-padding.1"), forms=("b11k",), edits=("", "loud-hidden.1")),
     ),
     _multi(
@@ -255,7 +267,7 @@ _MASKS = (
         ("square", F32, {"values": "gaussian.1#58", **_low(-2e4)}),
         ("square", NO_F16, {"values": "gaussian.1#58", **_low(-1e10)}),
         ("cross", F32, {"values": "gaussian.1#59", **_low(-1e10), **_CROSS, **_BIASES}),
-        ("square", F32_BF16, {"values": "gaussian.1#60", **_low(-1e22), **_SHARED}),
+        ("square", NO_F16, {"values": "gaussian.1#60", **_low(-1e22), **_SHARED}),
         exempt="In float32 scores of 1e10 keep no ordinary difference: what surely shows is a weight given to a hidden key.",
         cannot_tell=("mean", "argmax"),
     ),
@@ -267,7 +279,7 @@ _CALLS = (
         "A batch row alone gives what it gives in the batch.",
         "Requests must not depend on the company they are in.",
         "AutoAWQ#228",
-        ("square", F32_BF16, {"values": "gaussian.1#23", "edits": ("batch-row.1#0",)}),
+        ("square", ALL, {"values": "gaussian.1#23", "edits": ("batch-row.1#0",)}),
         random=MultiHeadDraw(edits=("batch-row.1",)),
     ),
     _multi(
@@ -278,16 +290,16 @@ _CALLS = (
         ("square", ALL, {"values": "gaussian.1#36"}),
         ("cross", F32, {"values": "gaussian.1#37", **_CROSS}),
         ("inner", F32, {"values": "gaussian.1#38"}),
-        ("one-head", _F64_F32, {"values": "gaussian.1#61", **_BARE}),
+        ("one-head", ALL, {"values": "gaussian.1#61", **_BARE}),
     ),
     _multi(
         27,
         "The same call repeated gives the same output.",
         "Dropout left on, or a race, shows.",
         "nanoGPT and others: dropout passed in evaluation",
-        ("square", F32_BF16, {"values": "gaussian.1#39"}),
+        ("square", ALL, {"values": "gaussian.1#39"}),
         ("square", F32, {"values": "gaussian.1#62", **_SHARED}),
-        ("one-head", _F64_F32, {"values": "gaussian.1#65", **_BARE}),
+        ("one-head", ALL, {"values": "gaussian.1#65", **_BARE}),
         check="repeat",
     ),
     _multi(
@@ -295,9 +307,10 @@ _CALLS = (
         "A call gives the output of its own inputs and weights, also after calls with others of the same shapes.",
         "A module that keeps its first weights is right once.",
         "Follows from the formula",
-        ("square", F32_BF16, {"values": "gaussian.1#40"}),
+        ("square", ALL, {"values": "gaussian.1#40"}),
         ("square", F32, {"values": "gaussian.1#63", **_SHARED}),
-        ("one-head", _F64_F32, {"values": "gaussian.1#66", **_BARE}),
+        ("one-head", ALL, {"values": "gaussian.1#66", **_BARE}),
+        *_with_and_without(),
         check="stale",
     ),
     _multi(
@@ -305,10 +318,11 @@ _CALLS = (
         "A call leaves its inputs and weights as they were.",
         "Scaling the query in place changes the weights' product for the next call.",
         "Array API standard: functions do not change their arguments",
-        ("square", F32_BF16, {"values": "gaussian.1#41"}),
+        ("square", ALL, {"values": "gaussian.1#41"}),
         ("square", F32, {"values": "gaussian.1#64", **_SHARED}),
-        ("one-head", _F64_F32, {"values": "gaussian.1#67", **_BARE}),
-        ("square", F32, {"values": "gaussian.1#42", **_BIASES}),
+        ("one-head", ALL, {"values": "gaussian.1#67", **_BARE}),
+        ("square", ALL, {"values": "gaussian.1#42", **_BIASES}),
+        *(("square", ALL, {"values": "gaussian.1#11", **asked}) for asked in _ASKED),
         check="untouched",
     ),
     _multi(
@@ -318,7 +332,7 @@ _CALLS = (
         "Array API standard: functions return new arrays",
         ("square", F32, {"values": "gaussian.1#43"}),
         ("square", F32, {"values": "gaussian.1#68", **_SHARED}),
-        ("one-head", _F64_F32, {"values": "gaussian.1#44", **_BARE}),
+        ("one-head", ALL, {"values": "gaussian.1#44", **_BARE}),
         check="unaliased",
     ),
     Requirement(

@@ -1,6 +1,6 @@
 """ATT-OUT, first part: what comes out, in which shape and type, and the relations that it obeys."""
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
 
@@ -30,7 +30,7 @@ _FORM = (
         rationale="Code that takes the output's width from the query is right until the two differ.",
         source="pytorch#176767; xformers#1090",
         designed=lambda: joined(
-            attention("value-width", F32_BF16),
+            attention("value-width", ALL),
             attention((2, 3, 3, 7, 13, 8, 19)),
             attention("wide"),
             attention("tall"),
@@ -76,8 +76,9 @@ _FORM = (
         source="FasterTransformer#43; executorch#18407",
         designed=lambda: joined(
             attention("square", ALL, values="peaked.1#8"),
-            attention("wide", F32_HALF, values="peaked.1#9"),
-            attention("wide", F32_HALF, values="gaussian.1*100.0#9"),
+            attention("wide", ALL, values="peaked.1#9"),
+            attention("wide", ALL, values="gaussian.1*100.0#9"),
+            attention((1, 1, 1, 65, 129, 8, 8), ALL, values="gaussian.1*1000.0#38"),
         ),
         random=Draw(dtypes=ALL, laws=("peaked.1", "heavy.1")),
     ),
@@ -104,8 +105,8 @@ _IDENTITIES = (
         rationale="The normaliser cancels; finite sentinels and guards such as sum + 1e-6 do not.",
         source=_RELATION,
         designed=lambda: joined(
-            attention((2, 3, 3, 7, 1, 8, 8), F32_BF16, values="spread.1#13"),
-            attention((2, 3, 3, 7, 1, 8, 8), F32_BF16, values="all-low.1*-2000.0#13"),
+            attention((2, 3, 3, 7, 1, 8, 8), ALL, values="spread.1#13"),
+            attention((2, 3, 3, 7, 1, 8, 8), ALL, values="all-low.1*-2000.0#13"),
             *(attention((2, 3, 3, 7, 1, 8, 8), values="spread.1#14", scale=scale) for scale in (0.001, 100.0)),
         ),
         exempt="One key takes all the weight of any model.",
@@ -118,7 +119,7 @@ _IDENTITIES = (
         source=_RELATION,
         designed=lambda: joined(
             attention("wide", ALL, values="zero-query.1#15"),
-            attention("wide", F32_BF16, values="zero-query.1#16", mask="random.1:b1qk#16"),
+            attention("wide", ALL, values="zero-query.1#16", mask="random.1:b1qk#16"),
             attention("square", F32_HALF, values="zero-query.1#17", causal="top-left"),
         ),
         random=Draw(dtypes=ALL, laws=("zero-query.1",), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
@@ -131,8 +132,8 @@ _IDENTITIES = (
         rationale="A weighted mean cannot leave the values that it is taken of.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="heavy.1#18"),
-            attention("wide", F32_HALF, values="gaussian.1#18", edits=("value-between.1*100.0#18",)),
+            attention("wide", ALL, values="heavy.1#18"),
+            attention("wide", ALL, values="gaussian.1#18", edits=("value-between.1*100.0#18",)),
         ),
         random=Draw(laws=("heavy.1", "spread.1"), edits=("", "value-between.1")),
     ),
@@ -143,7 +144,7 @@ _IDENTITIES = (
         source=_RELATION,
         designed=lambda: joined(
             *(
-                attention("wide", F32_HALF, values="gaussian.1#19", edits=(f"scale-value.1*{factor}#0",))
+                attention("wide", ALL, values="gaussian.1#19", edits=(f"scale-value.1*{factor}#0",))
                 for factor in (2.0, -1.0, 0.0009765625, 1024.0)
             ),
         ),
@@ -167,7 +168,7 @@ _ORDER = (
         rationale="Row strides and per-row parameters must follow their row.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32_BF16, edits=("permute-batch.1#1",)),
+            attention("wide", ALL, edits=("permute-batch.1#1",)),
             attention("wide", values="signatures.1#22", mask="random.1:b1qk#2", edits=("permute-batch.1#2",)),
         ),
         random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), edits=("permute-batch.1",)),
@@ -178,7 +179,7 @@ _ORDER = (
         rationale="Head strides and per-head masks must follow their head.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32_BF16, edits=("permute-heads.1#3",)),
+            attention("wide", ALL, edits=("permute-heads.1#3",)),
             attention("wide", values="signatures.1#23", mask="random.1:1hqk#4", edits=("permute-heads.1#4",)),
         ),
         random=Draw(shapes="core", masks=("", "random.1"), forms=("1hqk",), edits=("permute-heads.1",)),
@@ -189,7 +190,7 @@ _ORDER = (
         rationale="A row must not depend on the tile in which it is computed.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("tall", F32_BF16, edits=("permute-queries.1#5",)),
+            attention("tall", ALL, edits=("permute-queries.1#5",)),
             attention("wide", mask="random.1:b1qk#6", edits=("permute-queries.1#6",)),
         ),
         random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), edits=("permute-queries.1",)),
@@ -200,8 +201,8 @@ _ORDER = (
         rationale="Running maxima and partial sums must not depend on where the largest score stands.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="peaked.1#24", edits=("permute-keys.1#7",)),
-            attention("wide", F32_BF16, edits=("permute-keys.1#8",)),
+            attention("wide", ALL, values="peaked.1#24", edits=("permute-keys.1#7",)),
+            attention("wide", ALL, edits=("permute-keys.1#8",)),
             attention("wide", mask="random.1:b1qk#9", edits=("permute-keys.1#9",)),
         ),
         random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), edits=("permute-keys.1",)),
@@ -212,7 +213,7 @@ _ORDER = (
         rationale="A product of q and k has no order of channels; packing of the width must keep each channel of V apart.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32_BF16, edits=("permute-channels.1#10",)),
+            attention("wide", ALL, edits=("permute-channels.1#10",)),
             attention("value-width", edits=("permute-channels.1#11",)),
         ),
         random=Draw(edits=("permute-channels.1",)),
@@ -223,7 +224,7 @@ _ORDER = (
         rationale="A mask, a scale or a maximum read from another row moves what should stand still.",
         source="pytorch#184180; AutoAWQ#228",
         designed=lambda: joined(
-            attention("wide", F32_BF16, edits=("perturb-batch.1#12",)),
+            attention("wide", ALL, edits=("perturb-batch.1#12",)),
             attention("wide", edits=("perturb-batch.1*0.0#13",)),
         ),
         random=Draw(edits=("perturb-batch.1", "perturb-batch.1*0.0")),
@@ -234,7 +235,7 @@ _ORDER = (
         rationale="Wrong head strides read a neighbour's keys.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32_BF16, edits=("perturb-head.1#14",)),
+            attention("wide", ALL, edits=("perturb-head.1#14",)),
             attention("wide", edits=("perturb-head.1*0.0#15",)),
         ),
         random=Draw(edits=("perturb-head.1", "perturb-head.1*0.0")),
@@ -246,9 +247,9 @@ _ORDER = (
         "silences the rest.",
         source="fastNLP#254; labml annotated papers#146",
         designed=lambda: joined(
-            attention("wide", F32_HALF, edits=("perturb-query.1#16",)),
+            attention("wide", ALL, edits=("perturb-query.1#16",)),
             attention("square", edits=("perturb-query.1*0.0#17",)),
-            attention("wide", F32_BF16, values="gaussian.1#25"),
+            attention("wide", ALL, values="gaussian.1#25"),
         ),
         random=Draw(shapes="core", edits=("perturb-query.1", "perturb-query.1*0.0")),
     ),
@@ -269,7 +270,7 @@ _ORDER = (
         rationale="Decoding one token often takes another path than a whole prompt.",
         source="executorch#22426; mlx#3452",
         designed=lambda: joined(
-            attention("wide", F32_BF16, edits=("query-row.1#0",)),
+            attention("wide", ALL, edits=("query-row.1#0",)),
             attention("wide", edits=("query-row.1*0.0#0",)),
         ),
         random=Draw(shapes="core", edits=("query-row.1", "query-row.1*0.0")),
@@ -290,7 +291,7 @@ _ORDER = (
         sentence="Changing the sign of query and key both leaves the output as it is.",
         rationale="A stray absolute value, or a maximum that starts from 0, breaks it.",
         source="flash-attention#2082",
-        designed=lambda: joined(attention("wide", F32_BF16, edits=("negate-query-and-key.1#0",))),
+        designed=lambda: joined(attention("wide", ALL, edits=("negate-query-and-key.1#0",))),
         random=Draw(edits=("negate-query-and-key.1",)),
     ),
 )

@@ -64,6 +64,7 @@ SHAPES: dict[str, Shape] = {
     "tile": _shape(1, 1, 1, 65, 67, 8, 8),
     "long": _shape(1, 2, 2, 2, 1031, 8, 8),
     "value-width": _shape(2, 3, 3, 7, 13, 8, 11),
+    "grouped-decode": _shape(2, 6, 2, 1, 13, 8, 8),
     "grouped": _shape(2, 6, 2, 7, 13, 8, 8),
     "grouped-square": _shape(1, 6, 3, 13, 13, 8, 8),
 }
@@ -104,7 +105,7 @@ MULTI_HEAD_SHAPES: dict[str, MultiHeadShape] = {
     "square": _multi_head(2, 3, 7, 7, 15, 15, 15),
     "cross": _multi_head(2, 3, 5, 7, 15, 15, 15),
     "many": _multi_head(2, 8, 5, 5, 16, 16, 16),
-    "inner": _multi_head(2, 3, 5, 5, 10, 15, 18),
+    "inner": _multi_head(2, 3, 5, 5, 10, 6, 18),
 }
 
 # Length and width of encodings that are added to a batch.

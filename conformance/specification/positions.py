@@ -1,7 +1,7 @@
 """ATT-POS: the sinusoidal positional encoding."""
 
 from conformance.problem import SinusoidalProblem
-from conformance.specification.build import ALL, F32, HALF, joined, sinusoidal
+from conformance.specification.build import ALL, HALF, joined, sinusoidal
 from conformance.specification.draw import SinusoidalDraw
 from conformance.specification.model import Requirement
 
@@ -42,7 +42,7 @@ _TABLE = (
         f"{_VASWANI}; Kyubyong/transformer#38; SamLynnEvans/Transformer#25",
         sinusoidal(10, 6, ALL),
         sinusoidal(50, 16, ALL),
-        sinusoidal(50, 512, F32, rows=_FIRST),
+        sinusoidal(50, 512, ALL, rows=_FIRST),
     ),
     _positional(
         2,
@@ -50,7 +50,7 @@ _TABLE = (
         "Counting from 1 shifts every position.",
         _VASWANI,
         sinusoidal(1, 8, ALL),
-        sinusoidal(3, 8, F32, rows=(0,)),
+        sinusoidal(3, 8, ALL, rows=(0,)),
         exempt="Position 0 is the whole table.",
         cannot_tell=("position 0",),
     ),
@@ -60,15 +60,15 @@ _TABLE = (
         "sin p, cos p: a frequency that starts one step later is 10000^(−2/d).",
         _VASWANI,
         sinusoidal(20, 2, ALL),
-        sinusoidal(20, 8, F32),
+        sinusoidal(20, 8, ALL),
     ),
     _positional(
         4,
         "The last pair turns with frequency 10000^(−(d − 2)/d).",
         "A denominator of d/2 − 1 ends at 1/10000, which is another encoding.",
         f"{_VASWANI}; tensor2tensor's timing signal",
-        sinusoidal(2000, 4, ("float64", "float32"), rows=(1000, 1999)),
-        sinusoidal(2000, 64, F32, rows=(1, 1999)),
+        sinusoidal(2000, 4, ALL, rows=(1000, 1999)),
+        sinusoidal(2000, 64, ALL, rows=(1, 1999)),
     ),
     _positional(
         5,
@@ -76,14 +76,14 @@ _TABLE = (
         "The last row of the common table of 5,000.",
         _VASWANI,
         sinusoidal(5000, 64, ALL, rows=(4999,)),
-        sinusoidal(5000, 512, F32, rows=(4999,)),
+        sinusoidal(5000, 512, ALL, rows=(4999,)),
     ),
     _positional(
         6,
         "A shorter table is the beginning of a longer one.",
         "The length must not enter the frequencies.",
         _VASWANI,
-        *(sinusoidal(length, 16, F32) for length in (2, 7, 33, 100)),
+        *(sinusoidal(length, 16, ALL) for length in (2, 7, 33, 100)),
     ),
     _positional(
         7,
@@ -91,28 +91,29 @@ _TABLE = (
         "A table kept in float64 changes the dtype of what it is added to.",
         "PyTorch and JAX promotion rules",
         sinusoidal(7, 12, ALL),
+        sinusoidal(12, 12, ALL),
     ),
     _positional(
         10,
         "The square norm of a position's encoding is d/2.",
         "sin² + cos² = 1 for each pair.",
         _VASWANI,
-        sinusoidal(64, 32, ("float64", "float32"), rows=(0, 1, 17, 63)),
+        sinusoidal(64, 32, ALL, rows=(0, 1, 17, 63)),
     ),
     _positional(
         11,
         "The encoding of p + k is that of p, each pair turned by k ω.",
         "Relative positions are rotations, whatever p is.",
         f"{_VASWANI}; PapersReimplementations#9",
-        sinusoidal(128, 16, ("float64", "float32"), rows=(3, 20, 37, 54, 71, 88, 105, 122)),
+        sinusoidal(128, 16, ALL, rows=(3, 20, 37, 54, 71, 88, 105, 122)),
     ),
     _positional(
         12,
         "Large positions are as accurate as the angle allows.",
         "An angle made in 16 bit, or by steps that add up, is far off at a thousand.",
         "transformers#29285; sglang-jax#1472",
-        sinusoidal(5000, 8, ("float64", "float32"), rows=(1023, 2047, 4095, 4998)),
-        sinusoidal(131072, 4, ("float64", "float32"), rows=(32767, 65535, 99991, 131071)),
+        sinusoidal(5000, 8, ALL, rows=(1023, 2047, 4095, 4998)),
+        sinusoidal(131072, 4, ALL, rows=(32767, 65535, 99991, 131071)),
     ),
     _positional(
         13,
@@ -126,21 +127,21 @@ _TABLE = (
         "Widths of 2, 4, 6 and 512 are right.",
         "The smallest even widths, one that is no power of two, and the paper's.",
         _VASWANI,
-        *(sinusoidal(10, width, F32) for width in (2, 4, 6, 10, 512)),
+        *(sinusoidal(10, width, ALL) for width in (2, 4, 6, 10, 512)),
     ),
     _positional(
         15,
         "Asked for interleaved pairs, sine and cosine alternate along the width.",
         "The arrangement of the paper.",
         _VASWANI,
-        sinusoidal(11, 6, ("float64", "float32"), arrangement="interleaved"),
+        sinusoidal(11, 6, ALL, arrangement="interleaved"),
     ),
     _positional(
         16,
         "Asked for concatenated halves, all sines stand before all cosines.",
         "The arrangement of tensor2tensor, fairseq and Whisper.",
         "tensor2tensor's timing signal",
-        sinusoidal(11, 6, ("float64", "float32"), arrangement="concatenated"),
+        sinusoidal(11, 6, ALL, arrangement="concatenated"),
     ),
 )
 
@@ -151,7 +152,7 @@ _ADDITION = (
         "x + PE, broadcast over the batch.",
         _VASWANI,
         sinusoidal(7, 12, ALL, batch=3),
-        sinusoidal(5, 6, F32, batch=1),
+        sinusoidal(5, 6, ALL, batch=1),
         random=SinusoidalDraw(),
     ),
     _positional(
@@ -159,8 +160,8 @@ _ADDITION = (
         "Positions count along the length, not along the batch.",
         "Tables made for (length, batch, d) give each row of a batch one position.",
         "influenza_transformer#9; C.Origami#42",
-        sinusoidal(5, 8, F32, batch=5),
-        sinusoidal(9, 8, F32, batch=2),
+        sinusoidal(5, 8, ALL, batch=5),
+        sinusoidal(9, 8, ALL, batch=2),
         random=SinusoidalDraw(dtypes=("float32", "float64")),
     ),
     _positional(
@@ -168,7 +169,7 @@ _ADDITION = (
         "x + PE belongs to the x of its own call.",
         "A kept sum is right once.",
         "Follows from the formula",
-        sinusoidal(7, 12, F32, batch=2),
+        sinusoidal(7, 12, ALL, batch=2),
         check="stale",
     ),
     _positional(
@@ -176,7 +177,7 @@ _ADDITION = (
         "The addition leaves x as it was.",
         "An addition in place changes the caller's embeddings.",
         "Array API standard: functions do not change their arguments",
-        sinusoidal(7, 12, F32, batch=2),
+        sinusoidal(7, 12, ALL, batch=2),
         check="untouched",
     ),
     _positional(
@@ -184,7 +185,7 @@ _ADDITION = (
         "The sum shares no memory with x.",
         "Otherwise writing to one changes the other.",
         "Array API standard: functions return new arrays",
-        sinusoidal(7, 12, F32, batch=2),
+        sinusoidal(7, 12, ALL, batch=2),
         check="unaliased",
     ),
     _positional(
@@ -192,7 +193,7 @@ _ADDITION = (
         "The same call repeated gives the same table.",
         "A table that is extended or changed in between must not show.",
         "Follows from the formula",
-        sinusoidal(50, 16, F32),
+        sinusoidal(50, 16, ALL),
         check="repeat",
     ),
 )

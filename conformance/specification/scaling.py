@@ -1,6 +1,6 @@
 """ATT-SCALE: the factor before softmax, and scores far from 0."""
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, NO_F16, attention, joined
+from conformance.specification.build import ALL, F32, HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -15,7 +15,7 @@ _FACTOR = (
         designed=lambda: joined(
             *(attention("wide", ALL, values=law) for law in ("gaussian.1#1", "spread.1#2")),
             attention((2, 3, 3, 7, 13, 5, 5), F32, values="spread.1#3"),
-            attention((2, 1, 1, 7, 13, 40, 40), F32, values="spread.1#3"),
+            attention((2, 1, 1, 7, 13, 40, 40), ALL, values="spread.1#3"),
         ),
         random=Draw(dtypes=ALL, laws=("spread.1", "gaussian.1")),
     ),
@@ -25,7 +25,7 @@ _FACTOR = (
         rationale="A width taken from the wrong tensor is right until the two differ.",
         source="transformers#44554; xformers#1090",
         designed=lambda: joined(
-            attention("value-width", F32_HALF, values="spread.1#4"),
+            attention("value-width", ALL, values="spread.1#4"),
             attention((2, 3, 3, 7, 13, 8, 19), F32, values="gaussian.1#5"),
         ),
         random=Draw(dtypes=ALL, shapes="value-width", laws=("spread.1", "gaussian.1")),
@@ -36,11 +36,8 @@ _FACTOR = (
         rationale="1/√(heads · d), the width of the whole model, is the commonest fault of all.",
         source="vit-pytorch#65; dfdx#171",
         designed=lambda: joined(
-            *(
-                attention((1, heads, heads, 5, 7, 8, 8), F32, values=law)
-                for heads in (1, 2, 8)
-                for law in ("spread.1#6", "gaussian.1#6")
-            ),
+            *(attention("wide", ALL, values=law) for law in ("spread.1#6", "gaussian.1#6")),
+            *(attention((1, heads, heads, 5, 7, 8, 8), F32, values="spread.1#6") for heads in (1, 8)),
         ),
         random=Draw(shapes="prime", laws=("spread.1", "gaussian.1")),
     ),
@@ -49,7 +46,9 @@ _FACTOR = (
         sentence="The default scale counts all channels, also those that are 0.",
         rationale="A kernel that pads or packs the width must keep the scale of the width that it was given.",
         source="ipex-llm#12619",
-        designed=lambda: joined(attention("wide", F32_HALF, values="spread.1#7", edits=("zero-channels.1#0",))),
+        designed=lambda: joined(
+            *(attention(shape, ALL, values="spread.1#7", edits=("zero-channels.1#0",)) for shape in ("wide", "prime"))
+        ),
         random=Draw(laws=("spread.1", "gaussian.1"), edits=("zero-channels.1",)),
     ),
     Requirement(
@@ -58,8 +57,23 @@ _FACTOR = (
         rationale="Ignored, multiplied on top, or lost when a model is saved.",
         source="tt-metal#33304; openvino#31365",
         designed=lambda: joined(
-            *(attention("wide", F32_HALF, values="gaussian.1#8", scale=scale) for scale in (0.5, 0.1)),
-            attention("wide", F32_HALF, values="signatures.1#9", scale=0.75),
+            *(attention("wide", ALL, values="gaussian.1#8", scale=scale) for scale in (0.5, 0.1)),
+            attention("wide", ALL, values="signatures.1#9", scale=0.75),
+            attention("wide", F32, values="gaussian.1#64", scale=0.1, mask="random.1:b1qk#64"),
+            attention("wide", F32, values="gaussian.1#65", scale=0.1, causal="bottom-right"),
+            attention("wide", F32, values="gaussian.1#66", scale=0.1, key_lengths=(5, 11)),
+            attention("decode", F32, values="gaussian.1#67", scale=0.1),
+            attention(
+                "square",
+                ALL,
+                values="gaussian.1#68",
+                scale=0.1,
+                mask="random.1:b1qk#68",
+                bias="gaussian.1:qk#68",
+                causal="top-left",
+                key_lengths=(9, 13),
+            ),
+            attention("grouped-decode", ALL, values="gaussian.1#69", scale=0.1),
         ),
         random=Draw(laws=("gaussian.1", "signatures.1"), scales=(0.5, 0.125, 0.7, 0.1), shapes="core"),
     ),
@@ -68,7 +82,7 @@ _FACTOR = (
         sentence="A scale of 1 leaves the products as they are.",
         rationale='1 is what models that scale the query themselves pass; it must not count as "not given".',
         source="T5 (arXiv 1910.10683) leaves the scale out of attention",
-        designed=lambda: joined(attention("wide", F32_HALF, values="gaussian.1*0.5#10", scale=1.0)),
+        designed=lambda: joined(attention("wide", ALL, values="gaussian.1*0.5#10", scale=1.0)),
         random=Draw(laws=("gaussian.1*0.5", "signatures.1"), scales=(1.0,), shapes="core"),
     ),
     Requirement(
@@ -77,7 +91,7 @@ _FACTOR = (
         rationale="Rounded to a short fixed-point or 16-bit number, or clipped, it is another scale.",
         source="Follows from the formula",
         designed=lambda: joined(
-            *(attention("wide", F32_HALF, values="gaussian.1*2048.0#11", scale=scale) for scale in (2.0**-12, 0.0002)),
+            *(attention("wide", ALL, values="gaussian.1*2048.0#11", scale=scale) for scale in (2.0**-12, 0.0002)),
         ),
         random=Draw(laws=("gaussian.1*2048.0",), scales=(2.0**-12, 0.0002, 0.0005), shapes="core"),
     ),
@@ -87,8 +101,8 @@ _FACTOR = (
         rationale="A scale above 1 must not be clipped, nor make the scores overflow before the maximum is taken off.",
         source="Follows from the formula",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1*0.001#12", scale=700.0),
-            attention("wide", F32_BF16, values="gaussian.1#1", scale=30.0),
+            attention("wide", ALL, values="gaussian.1*0.001#12", scale=700.0),
+            attention("wide", ALL, values="gaussian.1#1", scale=30.0),
         ),
         random=Draw(laws=("gaussian.1*0.001",), scales=(500.0, 700.0), shapes="core"),
     ),
@@ -98,7 +112,7 @@ _FACTOR = (
         rationale="Scaling after the bias was added shrinks relative positions and lifts masks.",
         source="PyTorch documentation of scaled_dot_product_attention",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="gaussian.1#14", bias="gaussian.1:qk#14"),
+            attention("wide", ALL, values="gaussian.1#14", bias="gaussian.1:qk#14"),
             attention("wide", F32, values="gaussian.1#14", bias="gaussian.1:qk#14", scale=0.1),
         ),
         random=Draw(

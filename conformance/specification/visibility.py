@@ -103,7 +103,7 @@ _HIDDEN = (
         rationale="A weight of 1e-5 left to a hidden key is invisible until its V is large.",
         source="ONNX backend tests put 1000 there; xformers promises no leak from padding",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#70", mask="right-padding.1:b11k#47", edits=("hidden-value.1#0",)),
+            attention("wide", ALL, values="spread.1#70", mask="right-padding.1:b11k#47", edits=("hidden-value.1#0",)),
             attention("wide", ALL, values="spread.1#71", mask="random.1:b1qk#71", edits=("loud-value.1#71",)),
             attention("wide", F32, values="spread.1#72", key_lengths=(5, 9), edits=("hidden-value.1#0",)),
             attention("square", F32, values="spread.1#73", causal="top-left", edits=("loud-value.1#73",)),
@@ -121,19 +121,17 @@ _HIDDEN = (
         rationale="Masked after the maximum, or after softmax, it drowns the visible keys.",
         source="memory-compressed-attention#2; TransformerLens#319",
         designed=lambda: joined(
-            attention("wide", F32_HALF, values="spread.1#74", mask="right-padding.1:b11k#47", edits=("loud-hidden.1#0",)),
+            attention("wide", ALL, values="spread.1#74", mask="right-padding.1:b11k#47", edits=("loud-hidden.1#0",)),
             attention(
                 "wide",
-                ("float64", "float32"),
+                NO_F16,
                 values="spread.1#75",
                 mask="left-padding.1:b11k#48",
                 edits=("loud-hidden.1*100.0#0",),
             ),
             attention("wide", ALL, values="spread.1#76", key_lengths=(5, 9), edits=("loud-hidden.1*100.0#0",)),
             attention("wide", F32, values="spread.1#76", key_lengths=(5, 9), edits=("loud-hidden.1#0", "hidden-value.1#0")),
-            attention(
-                "wide", F32_BF16, values="spread.1#77", causal="top-left", edits=("loud-hidden.1*30.0#0", "hidden-value.1#0")
-            ),
+            attention("wide", ALL, values="spread.1#77", causal="top-left", edits=("loud-hidden.1*30.0#0", "hidden-value.1#0")),
         ),
         random=Draw(
             shapes="core",
@@ -176,6 +174,14 @@ _HIDDEN = (
                 edits=("low-visible.1*-1e6#0", "hidden-value.1#0"),
             ),
             attention("wide", F32, values="spread.1#81", key_lengths=(5, 9), edits=("low-visible.1*-1e6#0", "hidden-value.1#0")),
+            attention(  # −18000 · √8: nearly the lowest score that float16 can say
+                "wide",
+                ("float16",),
+                values="spread.1#80",
+                mask="right-padding.1:b11k#47",
+                scale=1.0,
+                edits=("low-visible.1*-18000.0#0", "hidden-value.1#0"),
+            ),
         ),
         exempt="In float32 scores of 1e6 are rounded to a sixteenth: what surely shows is a weight given to a hidden key.",
         cannot_tell=("argmax",),
@@ -215,7 +221,7 @@ _HIDDEN = (
             ),
             attention(
                 "wide",
-                F32_BF16,
+                NO_F16,
                 values="spread.1#85",
                 mask="right-padding.1:b11k#47",
                 edits=("low-visible.1*-1e22#0", "hidden-value.1#0"),
@@ -267,7 +273,7 @@ _ROUTES = (
         source="pytorch#163997; torch-spyre#4526",
         check="routes",
         designed=lambda: joined(
-            attention("wide", F32_BF16, values="spread.1#92", mask="random.1:b1qk#92"),
+            attention("wide", ALL, values="spread.1#92", mask="random.1:b1qk#92"),
             attention("wide", F32, values="spread.1#93", mask="random.1:bhqk#93"),
         ),
     ),
@@ -289,7 +295,7 @@ _ROUTES = (
         rationale="Padded, ragged and masked forms of one batch must agree.",
         source="jax#23349; FasterTransformer#270",
         check="routes",
-        designed=lambda: joined(attention("wide", F32_BF16, values="spread.1#97", key_lengths=(4, 11))),
+        designed=lambda: joined(attention("wide", ALL, values="spread.1#97", key_lengths=(4, 11))),
     ),
     Requirement(
         id="ATT-MASK-040",

@@ -55,12 +55,8 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
             f"edits={','.join(map(str, problem.edits))} changes the lengths to {lengths[0]} and {lengths[1]}, "
             "which does not go with causal: its alignment is meant for the lengths that the problem names."
         )
-    return replace(
-        inputs,
-        query=lay_out(inputs.query, problem.layout),
-        key=lay_out(inputs.key, problem.layout),
-        value=lay_out(inputs.value, problem.layout),
-    )
+    others, key = ("contiguous", "transposed") if problem.layout == "mixed" else (problem.layout, problem.layout)
+    return replace(inputs, query=lay_out(inputs.query, others), key=lay_out(inputs.key, key), value=lay_out(inputs.value, others))
 
 
 def _bias(problem: AttentionProblem) -> np.ndarray | None:
@@ -75,7 +71,7 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
     """The same numbers in the memory layout asked for; gaps in the memory are filled with NaN, so that reading them shows.
 
     transposed: length before heads in memory; strided: every second element along the width, one row of slack at the end;
-    expanded: stride 0 over the batch; reversed: negative stride over the length.
+    expanded: stride 0 over the batch, in memory for all of it; reversed: negative stride over the length.
     """
     if layout == "transposed":
         return np.ascontiguousarray(array.swapaxes(1, 2)).swapaxes(1, 2)
@@ -85,8 +81,9 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
         view[...] = array
         return view
     if layout == "expanded":
-        row = np.ascontiguousarray(array[:1])  # broadcast_to would give every axis of size 1 the stride 0 too
-        view = np.ndarray(array.shape, array.dtype, row, strides=(0, *row.strides[1:]))
+        memory = np.full(array.shape, np.nan, dtype=array.dtype)
+        memory[0] = array[0]
+        view = np.ndarray(array.shape, array.dtype, memory, strides=(0, *memory.strides[1:]))
         view.flags.writeable = False
         return view
     if layout == "reversed":
