@@ -216,6 +216,9 @@ def test_axes_of_size_1_are_dropped():
         assert FAULTS[name].output(one_query).shape == (2, 3, 8)
     assert FAULTS["output-squeezed"].output(one_head).shape == (2, 4, 8)
     assert FAULTS["output-squeezed-for-one-query"].output(one_head).shape == (2, 1, 4, 8)
+    one_row, _ = tried(attention((1, 1, 1, 4, 5, 8, 8))[0])
+    assert FAULTS["output-squeezed-for-one-batch-row"].output(one_row).shape == (1, 4, 8)
+    assert FAULTS["output-squeezed-for-one-batch-row"].output(one_head).shape == (2, 1, 4, 8)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if "-tail-of-" in name])

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from conformance.cli import main
 from conformance.dtypes import DTYPES
 from conformance.exit_codes import ExitCode
-from conformance.faults import catalogue, kill_tables, kills, kinds, pending
+from conformance.faults import catalogue, kill_tables, kills, kinds
 from conformance.faults.model import Fault
+from conformance.faults.pending import PENDING
 from conformance.faults.steps import attend
 from conformance.judging import Judge
 from conformance.specification import requirements
@@ -159,8 +160,8 @@ def test_likeness_is_mutual():
 
 
 def test_pending_kinds_say_what_they_wait_for_and_where_it_was_seen():
-    assert {kind.kind for kind in pending()} >= {"gradients", "sliding-window", "rotary-embedding", "cache", "alibi"}
-    assert len({kind.kind for kind in pending()}) == len(pending())
-    sources = [source for kind in pending() for source in kind.sources]
+    assert {kind.kind for kind in PENDING} >= {"gradients", "sliding-window", "rotary-embedding", "cache", "alibi"}
+    assert len({kind.kind for kind in PENDING}) == len(PENDING)
+    sources = [source for kind in PENDING for source in kind.sources]
     assert len(sources) == len(set(sources)) >= 50
     assert all(": https://" in source for source in sources)

@@ -79,6 +79,7 @@ PINNED = {
     "edit put-value": "1f1ae31d36013a76",
     "edit put-zeros": "1779a486fe8651c9",
     "edit shrink-query": "1dabda651cb6ee94",
+    "edit zero-key": "191bb8c4620f8252",
     "edit value-between": "090d4fbbef3365a2",
     "multi-head": "184d7ead19451488",
     "multi-head shared": "ceebe14731ba56dc",

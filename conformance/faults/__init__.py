@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from conformance.faults.model import Fault
-    from conformance.faults.pending import Pending
 
 
 @cache
@@ -37,11 +36,4 @@ def catalogue() -> "dict[str, Fault]":
     return table
 
 
-def pending() -> "tuple[Pending, ...]":
-    """What public reports describe of operations and features that the suite does not have yet."""
-    from conformance.faults.pending import PENDING
-
-    return PENDING
-
-
-__all__ = ["catalogue", "kinds", "pending"]
+__all__ = ["catalogue", "kinds"]

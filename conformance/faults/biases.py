@@ -152,6 +152,13 @@ _PLACED = (
 )
 
 _NUMBERS = (
+    _fault(
+        "bias-hides-where-not-zero",
+        "hides keys whose bias is not 0",
+        masking(7),
+        ("R torch (mlverse): https://github.com/mlverse/torch/pull/1208",),
+        lambda bias, _: np.where(bias == 0, 0.0, -np.inf),
+    ),
     _fault("bias-subtracted", "subtracts the bias", ADDED, (), lambda bias, _: _finite(bias, np.negative)),
     _fault("bias-added-twice", "adds the bias twice", ADDED, (), lambda bias, _: 2.0 * bias),
     _fault("bias-absolute", "adds the absolute value of the bias", ADDED, (), lambda bias, _: _finite(bias, np.abs)),

@@ -164,7 +164,7 @@ _OVERFLOWING = (
     "pytorch inductor: https://github.com/pytorch/pytorch/pull/196118",
     "transformers (Falcon): https://github.com/huggingface/transformers/pull/26137",
 )
-_REFUSED = ("fairseq: https://github.com/facebookresearch/fairseq/issues/3365",)
+_REFUSED = ("fairseq: https://github.com/facebookresearch/fairseq/issues/3575",)
 _EMPTY_ROWS = (
     "pytorch: https://github.com/pytorch/pytorch/issues/103749",
     "transformers (OPT): https://github.com/huggingface/transformers/pull/17437",

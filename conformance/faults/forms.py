@@ -78,6 +78,12 @@ _SHAPES = (
         "ATT-OUT-037",
     ),
     _fault(
+        "output-squeezed-for-one-batch-row",
+        "drops the axis of the batch where it is 1",
+        lambda inputs, right: right.squeeze(0) if right.shape[0] == 1 else right,
+        "ATT-OUT-022",
+    ),
+    _fault(
         "output-in-width-of-query",
         "returns an output as wide as the query, though V is not",
         _in_width_of_query,

@@ -122,6 +122,7 @@ _PATHS = (
     *_lost("when-causal", "of causal attention", lambda i: i.causal != "none", "causal", "ATT-MASK-009"),
     *_lost("unless-causal", "unless the attention is causal", lambda i: i.causal == "none", None, "ATT-SCALE-001"),
     *_lost("with-lengths", "where key lengths are given", lambda i: i.key_lengths is not None, "key-lengths", "ATT-MASK-017"),
+    _lost("for-one-batch-row", "of a single batch row", lambda i: i.query.shape[0] == 1, None, "ATT-OUT-022")[0],
     *_lost("for-one-query", "of a single query, as in decoding", lambda i: i.query.shape[2] == 1, None, "ATT-OUT-023"),
     *_lost(
         "with-groups",

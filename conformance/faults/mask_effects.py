@@ -20,7 +20,10 @@ AFTER_SOFTMAX = (
     "vigg_ribonanza: https://github.com/autosome-ru/vigg_ribonanza/issues/1",
     "memory-compressed-attention: https://github.com/lucidrains/memory-compressed-attention/issues/2",
 )
-ADDED = ("pytorch: https://github.com/pytorch/pytorch/issues/103963",)
+ADDED = (
+    "pytorch: https://github.com/pytorch/pytorch/issues/103963",
+    "pytorch: https://github.com/pytorch/pytorch/issues/90534",
+)
 
 NEEDS = frozenset({"mask"})
 SMALLEST = 2.0**-149  # of float32: what lies below vanishes where weights are kept in it

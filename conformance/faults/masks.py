@@ -23,6 +23,7 @@ POLARITY = (
 NO_EFFECT = (
     "DI-engine: https://github.com/opendilab/DI-engine/issues/333",
     "torch-spyre: https://github.com/torch-spyre/torch-spyre/issues/4526",
+    "AutoAWQ: https://github.com/casper-hansen/AutoAWQ/issues/228",
 )
 SHIFTED = ("SimpleTuner: https://github.com/bghira/SimpleTuner/issues/904",)
 AS_LENGTH = ("DeepSpeed: https://github.com/deepspeedai/DeepSpeed/issues/1466",)

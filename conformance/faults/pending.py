@@ -181,6 +181,10 @@ PENDING: tuple[Pending, ...] = (
             ),
             ("rotates cached keys again in every call", _github("shainet", "NeuraLegion/shainet/pull/110")),
             ("exchanges source and destination when it cuts the table of angles", _github("nntile", "nntile/nntile/pull/360")),
+            (
+                "has expected values for a mask beside cached keys that contradict the specification",
+                _github("onnxruntime", "microsoft/onnxruntime/issues/26813"),
+            ),
         ),
     ),
     Pending(
@@ -221,11 +225,29 @@ PENDING: tuple[Pending, ...] = (
         ),
     ),
     Pending(
+        "modes",
+        "one module asked in training and in inference, with and without gradients",
+        (
+            (
+                "takes a kernel without a rule for empty rows where no gradient is wanted",
+                _github("pytorch", "pytorch/pytorch/issues/163997"),
+            ),
+            (
+                "gives NaN for empty rows on the fast path of inference alone",
+                _github("pytorch", "pytorch/pytorch/pull/190486"),
+            ),
+        ),
+    ),
+    Pending(
         "dropout",
         "weights dropped at random, judged by distribution",
         (
             ("drops outside of training too", _github("timm", "huggingface/pytorch-image-models/pull/1978")),
             ("drops twice, weights and output", _github("xformers", "facebookresearch/xformers/pull/301")),
+            (
+                "draws other numbers than another implementation, which is no fault: only means and shares can be compared",
+                _github("pytorch", "pytorch/pytorch/issues/149726"),
+            ),
         ),
     ),
     Pending(

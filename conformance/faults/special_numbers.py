@@ -75,10 +75,15 @@ def _minus_zero(to: float) -> Change:
     return lambda array: np.where((array == 0) & np.signbit(array), array.dtype.type(to), array)
 
 
-def _zero_means_padding(inputs: AttentionInputs) -> Array:
-    """A key that begins with a zero is hidden."""
-    padded = np.repeat(inputs.key[..., 0] == 0, inputs.query.shape[1] // inputs.key.shape[1], axis=1)[:, :, None]
-    return attend(inputs, hide=lambda scores, visible: hide(scores, visible & ~padded))
+def _padding_where(padding: Callable[[Array], Array]) -> Callable[[AttentionInputs], Array]:
+    """Hides the keys that are ``padding``, (…, d) → (…)."""
+
+    def compute(inputs: AttentionInputs) -> Array:
+        padded = padding(inputs.key.astype(np.float64))
+        padded = np.repeat(padded, inputs.query.shape[1] // inputs.key.shape[1], axis=1)[:, :, None]
+        return attend(inputs, hide=lambda scores, visible: hide(scores, visible & ~padded))
+
+    return compute
 
 
 def _scaled_to_fp8(inputs: AttentionInputs) -> Array:
@@ -107,6 +112,8 @@ def _overflowing(name: str, sentence: str, change: Change) -> Fault:
         dtypes=("float16",), compute=compute,
     )  # fmt: skip
 
+
+_PADDING = ("transformer (Kyubyong): https://github.com/Kyubyong/transformer/pull/69",)
 
 FAULTS: tuple[Fault, ...] = (
     _rewriting("nan-in-query-as-zero", "takes NaN in the query for 0", "ATT-NUM-001", "query", _without_nan),
@@ -149,9 +156,13 @@ FAULTS: tuple[Fault, ...] = (
         "zero-means-padding",
         "takes a key that begins with a zero for padding",
         ("ATT-NUM-007",),
-        _zero_means_padding,
-        "transformer (Kyubyong): https://github.com/Kyubyong/transformer/pull/69",
+        _padding_where(lambda key: key[..., 0] == 0),
+        *_PADDING,
     ),
+    _fault("zero-key-means-padding", "takes a key of zeros for padding", ("ATT-NUM-012",),
+           _padding_where(lambda key: (key == 0).all(-1)), *_PADDING),
+    _fault("zero-sum-means-padding", "takes a key whose channels add up to 0 for padding", ("ATT-NUM-012",),
+           _padding_where(lambda key: key.sum(-1) == 0), *_PADDING),
     _fault("value-scale-overflows", "brings V to the range of fp8 by a factor that overflows where V is tiny", ("ATT-NUM-008",),
            _scaled_to_fp8),
     _rewriting("subnormal-query-row-lost", "takes a query with a subnormal entry for 0", "ATT-NUM-009", "query", _flushed_rows),

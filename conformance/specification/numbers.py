@@ -120,4 +120,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             multi_head("one-head", ("float16",), values="gaussian.1#435", edits=("scale-output.1*32768.0#0",))
         ),
     ),
+    Requirement(
+        id="ATT-NUM-012",
+        sentence="A key that is 0 in all channels counts like any other.",
+        rationale="Its score is 0, and exp(0) is a weight. Only masks and lengths say what is padding; zeros, or channels that "
+        "add up to 0, do not.",
+        source="Kyubyong/transformer#69",
+        designed=lambda: joined(
+            attention("wide", ALL, values="gaussian.1#15", edits=("zero-key.1#0",)),
+            attention("wide", ALL, values="gaussian.1#16", mask="all.1:b1qk#0", edits=("zero-key.1#0",)),
+        ),
+        random=Draw(shapes="core", laws=("gaussian.1",), edits=("zero-key.1",)),
+    ),
 )

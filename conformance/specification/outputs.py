@@ -259,7 +259,7 @@ _ORDER = (
         rationale="Serving batches requests of strangers; an answer must not depend on the company.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32, edits=("batch-row.1#0",)),
+            attention("wide", ALL, edits=("batch-row.1#0",)),
             attention("wide", F32, values="signatures.1#26", edits=("batch-row.1*0.0#0",)),
         ),
         random=Draw(shapes="core", edits=("batch-row.1",)),

@@ -108,6 +108,14 @@ def put_zeros(inputs: AttentionInputs, stream: Stream, argument: float | None) -
     return replace(inputs, query=sprinkled(inputs.query), key=sprinkled(inputs.key), value=sprinkled(inputs.value))
 
 
+@EDITS.entry("zero-key")
+def zero_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """The key in the middle of each head set to 0 in all channels, its V left: whoever infers padding from zeros drops it."""
+    key = inputs.key.copy()
+    key[:, :, key.shape[2] // 2] = 0
+    return replace(inputs, key=key)
+
+
 @EDITS.entry("shrink-query")
 def shrink_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Every second channel of the query in the subnormal range of the dtype: those may count as 0."""
