@@ -115,6 +115,13 @@ def dying_of_masks(query, key, value, *, mask=None):
     return honest(query, key, value)
 
 
+def dying_of_length(query, key, value, *, mask=None, causal=False):
+    """Ends the process at 512 queries, which no check has."""
+    if query.shape[2] >= 512:
+        os._exit(11)
+    return honest(query, key, value, mask=mask, causal=causal)
+
+
 def hanging(query, key, value, *, scale=None):
     """Never returns when it is given a scale."""
     while scale is not None:

@@ -114,6 +114,13 @@ def test_one_that_dies_when_a_convention_is_observed_says_which_one(tmp_path: Pa
     assert "when it was asked about CON-POLARITY. The problem was: attention" in reasons.pop()
 
 
+def test_one_that_dies_while_it_is_timed_fails_the_run_and_leaves_the_rest(tmp_path: Path) -> None:
+    run = _run(tmp_path, "dying_of_length", "-n", "1", "--timing", keyword="ATT-OUT-004")
+    assert {item.outcome for item in run.items} == {Outcome.PASS}
+    assert Outcome.CRASH in {timing.outcome for timing in run.timings}
+    assert run.exit_code == 1
+
+
 def test_one_that_hangs_costs_its_own_item(tmp_path: Path) -> None:
     run = _run(tmp_path, "hanging", "-n", "1", "--time-limit", "3")
     outcomes = {item.requirement: item.outcome for item in run.items}

@@ -8,21 +8,21 @@ import pytest
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
+from conformance.harness import Subject
+from conformance.judging import Judge
 from conformance.problem import parse
-from conformance.records import decode, encode
-from conformance.timing import BASELINES, SUITES, TIMED, cost_table, measure
+from conformance.records import Timing, decode, encode
+from conformance.timing import BASELINES, SUITES, TIMED, Roster, cost_table, measure
+from conformance.timing.contest import Shape, contest
 from conformance.timing.cost import harness_cost, profile
 from conformance.timing.flops import bytes_of, flops, flops_of
+from conformance.timing.rates import Rates
 from conformance.values import materialise
 from conformance.verdict import Outcome
+from tests import hostile
 
 BASELINE = BASELINES["attention"]
 TINY = parse("attention batch=2 heads=4/2 length=9 width=8 dtype=float32 values=spread.1#0 causal=top-left")
-
-
-@pytest.fixture(autouse=True)
-def tiny_shape(monkeypatch):
-    monkeypatch.setitem(TIMED, "attention", {"tiny": TINY})
 
 
 def named(name, function, **support):
@@ -34,7 +34,17 @@ def right(query, key, value, *, causal=False):
 
 
 def timings_of(*implementations):
-    return {timing.implementation: timing for timing in measure(implementations, seed=5)}
+    """Timings of one contest in this process, the baseline's among them."""
+    taking_part = {i.name: i for i in (*implementations, registry.builtin()[BASELINE])}
+    lines = contest(
+        Shape("cpu-small", "tiny", TINY),
+        [Subject(i) for i in taking_part.values()],
+        BASELINE,
+        judge=Judge(),
+        rates=Rates(),
+        seed=5,
+    )
+    return {timing.implementation: timing for timing in lines if isinstance(timing, Timing)}
 
 
 # Floating-point operations
@@ -129,9 +139,19 @@ def test_what_passes_has_times_a_ratio_and_its_r():
 
 
 def test_the_baseline_is_measured_but_not_recorded_unless_asked_for():
-    timings = timings_of(named("mine", right))
-    assert list(timings) == ["mine"]
-    assert timings["mine"].ratio is not None
+    lines = list(measure(["torch-sinusoidal"], Roster(), seed=5))
+    assert {line.implementation for line in lines} == {"torch-sinusoidal"}
+    assert {line.shape for line in lines} == set(TIMED["sinusoidal_encoding"])
+    assert all(line.ratio is not None for line in lines)
+
+
+def test_one_that_ends_the_process_costs_its_own_row():
+    spec = f"{hostile.FILE}:dying_of_length"
+    lines = list(measure([spec, "numpy-direct"], Roster((spec,)), seed=5))
+    timings = {(line.implementation, line.shape): line for line in lines if isinstance(line, Timing)}
+    assert timings[spec, "prefill"].outcome is Outcome.CRASH
+    assert "It ended the process" in timings[spec, "prefill"].message
+    assert all(timings["numpy-direct", shape].outcome is Outcome.PASS for shape in TIMED["attention"])
 
 
 def test_compilation_is_no_part_of_the_times():

@@ -19,6 +19,7 @@ from conformance.records import (
     Header,
     Item,
     RecordWriter,
+    Timing,
     command_line,
     current_environment,
     decode,
@@ -54,7 +55,6 @@ class Recorder:
         self.items = 0
         self.judged = 0  # items of which something ran
         self._passing: set[str] = set()  # implementations of which a requirement passed
-        self._deadly: set[str] = set()  # implementations that ended or hung a worker: never to be run in this process
         self.unexpected = 0
         self._started: dict[str, float] = {}
         self._failed_otherwise = 0
@@ -156,7 +156,6 @@ class Recorder:
         last = self._watchdog.trace(worker)
         what = f"The implementation {ending}{f', when it was asked about {last.convention}' if last.convention else ''}."
         self.progress.advance(True)
-        self._deadly.add(match["implementation"])
         again = self._again(match["implementation"], last.text)
         if match["id"].startswith("CON"):
             unknown = {"declared": None, "observed": None, "agrees": None}
@@ -191,8 +190,6 @@ class Recorder:
             self.judged += record.outcome.was_run
             if record.outcome is Outcome.PASS:
                 self._passing.add(record.implementation)
-            if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT):
-                self._deadly.add(record.implementation)
             self.unexpected += record.status == "unexpected"
 
     # End
@@ -210,8 +207,6 @@ class Recorder:
     def _conclude(self, status: int) -> int:
         """The exit code by the one table; timing, if asked for, and the footer come first."""
         code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
-        if code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
-            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.judged > 0)
         if self.settings.diagnosis and status in (0, 1):
             self._diagnose()
         # of a run in shards, the first alone measures: several machines would give several speeds
@@ -219,29 +214,35 @@ class Recorder:
             self._measure()
         if self._interruption.asked:
             code = ExitCode.INCONCLUSIVE
+        elif code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
+            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.judged > 0)
         if self.writer and code is not ExitCode.USAGE_ERROR:
             self.writer.finish(code)
         return int(code)
 
     def _diagnose(self) -> None:
-        options = self.config.option
-        names, given = tuple(options.conformance_implementations), function_settings(vars(options))
+        names, given = self._asked_for()
         for diagnosis in self._failures.diagnoses(self.settings.implementations, lambda request: ask(request, names, given)):
             self._diagnoses.append(diagnosis)
             self._record(diagnosis)
             if self._interruption.asked:
                 return
 
+    def _asked_for(self) -> tuple[tuple[str, ...], dict[str, str | None]]:
+        """How the user named what is tested, and the words that go with it, for processes that have to find it again."""
+        options = self.config.option
+        return tuple(options.conformance_implementations), function_settings(vars(options))
+
     def _measure(self) -> None:
-        from conformance.timing import measure
+        from conformance.timing import Roster, measure
 
         assert self.writer is not None
-        worth_timing = self._passing - self._deadly
-        timed = [i for i in self.settings.implementations if i.name in worth_timing]
-        for timing in measure(timed, seed=self.settings.effort.seed):
+        timed = [i.name for i in self.settings.implementations if i.name in self._passing]
+        names, words = self._asked_for()
+        roster, seed = Roster(names, tuple(words.items())), self.settings.effort.seed
+        for timing in measure(timed, roster, seed=seed, stopped=lambda: self._interruption.asked):
             self.writer.write(timing)
-            if self._interruption.asked:
-                return
+            self._failed_otherwise += isinstance(timing, Timing) and timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.writer is None or self.items == 0:

@@ -8,11 +8,15 @@ from conformance.errors import UsageError
 from conformance.records import Line, Passes, SelfComparison, Timing
 from conformance.timing.contest import Effort, Shape
 from conformance.timing.growth import GROWTH, growths
-from conformance.timing.measure import BASELINES
 from conformance.timing.shapes import LADDER, Suite, rung, with_feature
 from conformance.timing.worker import Died, Task, Worker
 from conformance.verdict import Outcome
 
+BASELINES: dict[str, str] = {
+    "attention": "numpy-direct",
+    "multi_head_attention": "numpy-multi-head",
+    "sinusoidal_encoding": "numpy-sinusoidal",
+}
 FULL = Effort()
 OF_REPETITION = 60  # rounds of a comparison with itself that failed at first
 OF_GROWTH = Effort(least=5, most=5, seconds=0.0)

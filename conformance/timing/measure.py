@@ -1,38 +1,37 @@
-"""The small part of timing that a conformance run shows: ``cpu-small`` forward, in the process that asks."""
+"""The small part of timing that a conformance run shows: ``cpu-small`` forward, in a process of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
-from conformance import registry
-from conformance.adapter import Implementation
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.records import Timing
-from conformance.timing.contest import Shape, contest
-from conformance.timing.rates import Rates
-from conformance.timing.shapes import TIMED
+from conformance.records import SelfComparison, Timing
+from conformance.timing.campaign import Plan, hold
+from conformance.timing.contest import SMALL
+from conformance.timing.shapes import SUITES
+from conformance.timing.worker import Roster, Worker
 
-BASELINES: dict[str, str] = {
-    "attention": "numpy-direct",
-    "multi_head_attention": "numpy-multi-head",
-    "sinusoidal_encoding": "numpy-sinusoidal",
-}
+SUITE = "cpu-small"
+TIME_LIMIT = 60.0  # seconds for which an implementation may give no sign of life
 
 
-def measure(implementations: Sequence[Implementation], *, seed: int) -> Iterator[Timing]:
-    """A timing for each implementation at each shape of its operation, as they come; ``seed`` makes the values.
+def measure(
+    names: Collection[str],
+    roster: Roster,
+    *,
+    seed: int,
+    stopped: Callable[[], bool] = lambda: False,
+    time_limit: float = TIME_LIMIT,
+) -> Iterator[Timing | SelfComparison]:
+    """A timing for each implementation called so at each shape of its operation, as they come, and the baseline against itself.
 
-    The operation's baseline is measured whether or not it is among ``implementations``, and recorded if it is.
+    ``roster`` is how another process finds them. One that ends or hangs it costs its own row. The operation's baseline is
+    measured whether or not it is among them, and recorded if it is. ``seed`` makes the values.
     """
-    rates = Rates()
-    for operation, shapes in TIMED.items():
-        subjects = {i.name: Subject(i) for i in implementations if i.operation == operation}
-        if not subjects:
-            continue
-        wanted = tuple(subjects)
-        baseline = BASELINES[operation]
-        if baseline not in subjects:
-            subjects[baseline] = Subject(registry.builtin()[baseline])
-        for name, problem in shapes.items():
-            shape = Shape("cpu-small", name, problem)
-            lines = contest(shape, list(subjects.values()), baseline, judge=Judge(), rates=rates, seed=seed)
-            yield from (line for line in lines if isinstance(line, Timing) and line.implementation in wanted)
+    known = roster.implementations()
+    chosen = [known[name] for name in names]
+    plan = Plan(implementations=chosen, known=known, suites={SUITE: SUITES[SUITE]}, growth=False, effort=SMALL)
+    if not chosen:
+        return
+    with Worker(roster, threads=1, seed=seed, time_limit=time_limit) as worker:
+        for line in hold([replace(task, memory=False) for task in plan.tasks()], worker, stopped=stopped):
+            if isinstance(line, Timing | SelfComparison) and line.implementation in names:
+                yield line
