@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,16 +33,21 @@ def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", 
     if not ((workers.isascii() and workers.isdigit()) or workers in ("auto", "logical")):
         raise UsageError(f"-n {workers} is neither a number of processes nor auto.")
     _demand_expression(keyword)
-    for name in FOREIGN_SETTINGS:
-        os.environ.pop(name, None)
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
-    os.environ[SWITCH] = "1"  # for the worker processes too
-    os.environ["PYTHONSAFEPATH"] = "1"  # or a user's random.py would stand in the way of the workers' own imports
     session = _Session()
-    code = pytest.main(
-        [*_plugins(workers, more), "--pyargs", CHECKS, *_surroundings(), *_appearance(), *_selected(keyword), *options, *more],
-        plugins=[session],
-    )
+    with _environment():
+        code = pytest.main(
+            [
+                *_plugins(workers, more),
+                "--pyargs",
+                CHECKS,
+                *_surroundings(),
+                *_appearance(),
+                *_selected(keyword),
+                *options,
+                *more,
+            ],
+            plugins=[session],
+        )
     if session.ending in ENDINGS:
         print(ENDINGS[session.ending], file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
@@ -53,6 +59,22 @@ def _demand_expression(keyword: str) -> None:
         Expression.compile(keyword)
     except Exception as error:  # a class of its own in each version of pytest
         raise UsageError(f"-k {keyword!r} cannot be read as names with and, or, not and parentheses: {error}.") from None
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """The environment variables of a run, which the worker processes inherit."""
+    before = dict(os.environ)
+    for name in FOREIGN_SETTINGS:
+        os.environ.pop(name, None)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
+    os.environ[SWITCH] = "1"
+    os.environ["PYTHONSAFEPATH"] = "1"  # or a user's random.py would stand in the way of the workers' own imports
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _plugins(workers: str, more: Sequence[str]) -> list[str]:

@@ -378,3 +378,10 @@ def test_help_comes_at_once_since_nothing_heavy_is_imported() -> None:
 def test_every_command_has_a_help_text() -> None:
     for name, command in main.commands.items():
         assert command.get_short_help_str(), name
+
+
+def test_a_run_leaves_the_environment_of_its_process_as_it_was(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--of-the-users-own")
+    before = dict(os.environ)
+    invoke("run", "--implementation", "numpy-direct", "-n", "0", "-k", "nothing-is-called-so", "--reports", str(tmp_path))
+    assert dict(os.environ) == before
