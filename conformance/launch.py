@@ -34,20 +34,9 @@ def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", 
         raise UsageError(f"-n {workers} is neither a number of processes nor auto.")
     _demand_expression(keyword)
     session = _Session()
+    ours = [*_plugins(workers, more), "--pyargs", CHECKS, *_surroundings(), *_appearance(), *_selected(keyword)]
     with _environment():
-        code = pytest.main(
-            [
-                *_plugins(workers, more),
-                "--pyargs",
-                CHECKS,
-                *_surroundings(),
-                *_appearance(),
-                *_selected(keyword),
-                *options,
-                *more,
-            ],
-            plugins=[session],
-        )
+        code = pytest.main([*ours, *options, *more], plugins=[session])
     if session.ending in ENDINGS:
         print(ENDINGS[session.ending], file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
