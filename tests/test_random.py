@@ -4,12 +4,14 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from conformance.cases.random import corpus, shrink
 from conformance.cases.strategies import VARIANTS
 from conformance.problem import AttentionProblem, parse
 from conformance.specification import requirements
+from conformance.specification.draw import Draw
 from conformance.specification.palette import LARGEST, MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES
 from conformance.values import materialise
 
@@ -17,6 +19,7 @@ RANDOM = [requirement for requirement in requirements().values() if requirement.
 LISTING = """
 from conformance.cases.random import corpus
 from conformance.specification import requirements
+from conformance.specification.draw import Draw
 for identifier in ("ATT-OUT-004", "ATT-MASK-017", "ATT-HEAD-023", "ATT-POS-008"):
     for example in corpus(requirements()[identifier], examples=4, seed=11, free=True):
         print(*(problem.text for problem in example.problems), sep="\\n")
@@ -142,3 +145,22 @@ def test_multi_head_and_sinusoidal_problems_shrink_too():
     assert (found.batch, found.heads, found.query_length) == (1, 2, 1)
     found = smallest("ATT-POS-008", lambda problem: problem.length > 20)
     assert (found.batch, found.length, found.width) == (1, 21, 2)
+
+
+def test_scaled_scores_in_float16_stay_within_its_range() -> None:
+    """Beyond 65504 code that keeps its scores in float16 is right to give infinity: no requirement asks for more."""
+    for requirement in requirements().values():
+        if not isinstance(requirement.random, Draw) or "float16" not in requirement.random.dtypes:
+            continue
+        for example in corpus(requirement, examples=16, seed=1, free=True):
+            for problem in (one for one in example.problems if one.dtype == "float16"):
+                largest = _largest_score(problem)
+                assert not np.isfinite(largest) or largest < 65504, f"{requirement.id}: {problem.text}"
+
+
+def _largest_score(problem: AttentionProblem) -> float:
+    inputs = materialise(problem)
+    query = inputs.query.astype(np.float64)
+    key = np.repeat(inputs.key.astype(np.float64), problem.heads // problem.kv_heads, axis=1)
+    scores = query @ key.swapaxes(-1, -2) * (problem.width**-0.5 if problem.scale is None else problem.scale)
+    return float(np.abs(scores).max())

@@ -163,6 +163,7 @@ _TALL = _UNEQUAL.map(lambda drawn: (drawn[0] + drawn[1], drawn[0]))
 _FREE: dict[str, st.SearchStrategy[Sizes]] = {
     "any": _sizes(_ANY, _PLAIN, _WIDTH),
     "core": _sizes(_ANY, _PLAIN, _WIDTH),
+    "4-wide": _sizes(_ANY, _PLAIN, st.integers(4, 24).map(_twice)),
     "prime": _sizes(_ANY, _PLAIN, _WIDTH),
     "small": _sizes(st.tuples(st.integers(1, 3), st.integers(1, 3)), _PLAIN, st.integers(1, 3).map(_twice)),
     "square": _sizes(_SQUARE, _PLAIN, _WIDTH),

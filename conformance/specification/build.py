@@ -13,6 +13,7 @@ F32 = ("float32",)
 F32_HALF = ("float32", *HALF)
 F32_BF16 = ("float32", "bfloat16")
 NO_F16 = ("float64", "float32", "bfloat16")
+NO_BF16 = ("float64", "float32", "float16")
 
 Sizes = tuple[int, int, int, int, int, int, int]  # in the order of _SIZES
 _SIZES = ("batch", "heads", "kv_heads", "query_length", "key_length", "width", "value_width")

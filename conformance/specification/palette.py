@@ -73,6 +73,7 @@ SHAPES: dict[str, Shape] = {
 SHAPE_SETS: dict[str, tuple[str, ...]] = {
     "any": ("small", "square", "wide", "tall", "decode", "prime", "tile", "long"),
     "core": ("wide", "square", "tall"),
+    "4-wide": ("wide", "square", "tall"),  # widths from 4 on, also where shapes are free
     "small": ("small",),
     "square": ("small", "square"),
     "wide": ("wide",),

@@ -1,6 +1,6 @@
 """ATT-MASK, second part: causal alignment, and that what is hidden has no say."""
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, NO_F16, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, NO_BF16, NO_F16, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -151,6 +151,13 @@ _HIDDEN = (
                 "wide", ("float16",), values="spread.1#78", mask="right-padding.1:b11k#47", edits=("low-visible.1*-12000.0#0",)
             ),
             attention("wide", F32, values="spread.1#79", key_lengths=(5, 9), edits=("low-visible.1*-20000.0#0",)),
+            # less low ones tell one fill from another
+            *(
+                attention(
+                    "wide", NO_BF16, values="spread.1#78", mask="right-padding.1:b11k#47", edits=(f"low-visible.1*{low}#0",)
+                )
+                for low in (-300.0, -3000.0)
+            ),
         ),
         random=Draw(
             shapes="core",
@@ -174,6 +181,13 @@ _HIDDEN = (
                 edits=("low-visible.1*-1e6#0", "hidden-value.1#0"),
             ),
             attention("wide", F32, values="spread.1#81", key_lengths=(5, 9), edits=("low-visible.1*-1e6#0", "hidden-value.1#0")),
+            attention(
+                "wide",
+                F32,
+                values="spread.1#80",
+                mask="right-padding.1:b11k#47",
+                edits=("low-visible.1*-90000.0#0", "hidden-value.1#0"),
+            ),
             attention(  # −18000 · √8: nearly the lowest score that float16 can say
                 "wide",
                 ("float16",),
@@ -218,6 +232,13 @@ _HIDDEN = (
                 values="spread.1#84",
                 mask="right-padding.1:b11k#47",
                 edits=("low-visible.1*-1e10#0", "hidden-value.1#0"),
+            ),
+            attention(
+                "wide",
+                F32,
+                values="spread.1#84",
+                mask="right-padding.1:b11k#47",
+                edits=("low-visible.1*-3e8#0", "hidden-value.1#0"),
             ),
             attention(
                 "wide",
