@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from conformance import __version__
 from conformance.cli_records import COMMANDS
@@ -85,6 +86,9 @@ def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> Exi
     """Judge implementations, print the tables, write the reports."""
     from conformance.launch import launch
 
+    source = click.get_current_context().get_parameter_source("timing")
+    if keyword and source is ParameterSource.DEFAULT:
+        values["timing"] = False  # who asks for some requirements has not asked for speed
     words = [word for option in RUN_OPTIONS for word in option.words(values[option.name])]
     return launch(words, keyword=keyword, workers=workers, more=more)
 
@@ -111,7 +115,8 @@ def describe(implementation: str, **values: Any) -> None:
 @main.command()
 @click.argument("identifier", metavar="ID")
 def explain(identifier: str) -> None:
-    """Show a requirement, such as ATT-MASK-003, a convention, such as CON-EMPTY-ROW, or a golden case, such as GOLD-7."""
+    """Show a requirement, such as ATT-MASK-003, a convention, such as CON-EMPTY-ROW, a golden case, such as GOLD-7, or a fault
+    that a diagnosis names, such as scale-missing."""
     from conformance.describe import explain
 
     click.echo(explain(identifier))

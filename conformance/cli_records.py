@@ -11,14 +11,14 @@ RECORDS = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("records", type=RECORDS)
-@click.option("--out", type=RECORDS, default="reports/report.html", show_default=True, metavar="FILE")
+@click.option("--out", type=RECORDS, metavar="FILE", help="the page (default: report.html beside the records)")
 @click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
-def page(records: Path, out: Path, partial: bool) -> None:
+def page(records: Path, out: Path | None, partial: bool) -> None:
     """Make the report page of a run, one HTML file that needs nothing else, from its records."""
     from conformance.page import MISSING, plots_available, write_page
     from conformance.records import read_records
 
-    click.echo(f"wrote {write_page(read_records(records, partial), out)}")
+    click.echo(f"wrote {write_page(read_records(records, partial), out or records.with_name('report.html'))}")
     if not plots_available():
         click.echo(MISSING, err=True)
 

@@ -11,6 +11,8 @@ from conformance.adapter import Implementation
 from conformance.cases.golden import GoldenCase, case_of, load_cases
 from conformance.declarations import known_features
 from conformance.errors import UsageError
+from conformance.faults import catalogue
+from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.oracle.profiles import UNDECLARED
 from conformance.routes import offered_ways
@@ -63,8 +65,8 @@ def describe(implementation: Implementation) -> str:
 
 
 def explain(identifier: str) -> str:
-    """The requirement, convention or golden case called ``identifier``; raises UsageError, with what is alike, where there is
-    none."""
+    """The requirement, convention, fault or golden case called ``identifier``; raises UsageError, with what is alike, where there
+    is none."""
     name = identifier.upper()
     if name.startswith("GOLD-"):
         return _golden_case(case_of(name))
@@ -72,9 +74,12 @@ def explain(identifier: str) -> str:
         return _requirement(requirements()[name])
     if name in conventions():
         return _convention(conventions()[name])
-    alike = difflib.get_close_matches(name, [*requirements(), *conventions()], n=3)
+    if identifier in catalogue():
+        return _fault(catalogue()[identifier])
+    known = [*requirements(), *conventions()]
+    alike = difflib.get_close_matches(name, known, n=3) or difflib.get_close_matches(identifier, catalogue(), n=3)
     hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."
-    raise UsageError(f"There is no requirement, convention or golden case {identifier!r}: {hint}")
+    raise UsageError(f"There is no requirement, convention, fault or golden case {identifier!r}: {hint}")
 
 
 def _dtype(name: str, profile: str | None) -> str:
@@ -121,6 +126,17 @@ def _requirement(requirement: Requirement) -> str:
     ]
     heading, texts = _heading(requirement.id, requirement.sentence), [f"  {problem.text}" for problem in designed]
     return "\n".join([*heading, *(_entry(*line) for line in lines), *texts])
+
+
+def _fault(fault: Fault) -> str:
+    lines = [
+        ("operation", fault.operation),
+        ("needs", ", ".join(sorted(fault.needs)) or "nothing"),
+        ("shows in", ", ".join(fault.dtypes)),
+        ("violates", ", ".join(fault.requirements)),
+        ("seen in", "; ".join(fault.sources) or "none that is public"),
+    ]
+    return "\n".join([*_heading(fault.id, f"An implementation that {fault.sentence}."), *(_entry(*line) for line in lines)])
 
 
 def _golden_case(case: GoldenCase) -> str:

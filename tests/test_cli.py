@@ -385,3 +385,9 @@ def test_a_run_leaves_the_environment_of_its_process_as_it_was(monkeypatch, tmp_
     before = dict(os.environ)
     invoke("run", "--implementation", "numpy-direct", "-n", "0", "-k", "nothing-is-called-so", "--reports", str(tmp_path))
     assert dict(os.environ) == before
+
+
+def test_a_fault_that_a_diagnosis_names_is_explained() -> None:
+    explained = invoke("explain", "scale-missing")
+    assert explained.exit_code == ExitCode.AS_EXPECTED
+    assert "ATT-SCALE-001" in explained.stdout

@@ -1,6 +1,7 @@
 """The suite on fakes: each way of being wrong is caught, with the outcome that names it."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,3 +148,14 @@ def test_what_is_done_to_the_process_is_undone_for_those_that_follow(function: s
     outcomes = {item.outcome for item in run.items if item.implementation == "numpy-direct"}
     assert outcomes == {Outcome.PASS}
     assert run.exit_code == 0
+
+
+def test_many_failures_of_one_kind_are_shown_in_full_only_at_first(tmp_path: Path) -> None:
+    done = run_command(
+        "run", "--implementation", f"{hostile.FILE}:double", "--tier", "quick", "--no-timing", "--no-diagnosis", "-n", "0",
+        "-k", "ATT-OUT", folder=tmp_path,
+    )  # fmt: skip
+    assert done.stdout.count("again: attention-conformance repro") < 20
+    assert "ATT-OUT-020 on " in done.stdout
+    assert "WRONG_DTYPE, as others above. The output is float64, due is float32" in done.stdout
+    assert len(re.findall(r"^UNEXPECTED WRONG_DTYPE on .*: ATT-OUT-001, .* and \d+ more$", done.stdout, re.MULTILINE)) == 1

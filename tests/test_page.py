@@ -203,9 +203,9 @@ def test_a_truncated_file_needs_to_be_accepted_and_is_marked(tmp_path: Path) -> 
     file = runs.write(tmp_path / "records.jsonl", *records(), exit_code=None)
     refused = run_command("page", str(file), folder=tmp_path)
     assert refused.returncode == ExitCode.USAGE_ERROR and "truncated" in refused.stderr
-    assert not (tmp_path / "reports").exists()
+    assert not (tmp_path / "report.html").exists()
     assert run_command("page", str(file), "--partial", folder=tmp_path).returncode == 0
-    page = Parsed((tmp_path / "reports" / "report.html").read_text(encoding="utf-8"))
+    page = Parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.all("p", class_="banner warning") and "The run did not come to its end" in page.said
 
 

@@ -282,7 +282,7 @@ def test_a_truncated_run_is_stamped_and_reported(tmp_path: Path) -> None:
 def test_terminal_ends_with_the_verdict(run: Run, tmp_path: Path) -> None:
     text = reports.terminal_summary(run)
     assert text.splitlines()[-1] == "2 of 15 results are unexpected, and 1 convention is not as declared."
-    assert "UNEXPECTED ATT-OUT-001 on flawed: WRONG_VALUE" in text
+    assert "UNEXPECTED WRONG_VALUE on flawed: ATT-OUT-001" in text
     assert "UNEXPECTED CON-EMPTY-ROW on flawed: declared zeros, observed nan" in text
     calm = runs.run(tmp_path, runs.header(["fine"]), runs.item())
     assert reports.terminal_summary(calm).splitlines()[-1] == "Every result is as expected (1 in all)."

@@ -8,7 +8,7 @@ from conformance.records import Run
 from conformance.reports import speed, tables
 from conformance.reports.format import stamp, verdict
 
-SHOWN_ITEMS = 20
+SHOWN_LINES, SHOWN_IDS = 20, 6
 WIDTH = 116
 
 
@@ -20,7 +20,8 @@ def render_table(table: tables.Table) -> str:
 
 
 def terminal_summary(run: Run) -> str:
-    """Conformance, conventions, accuracy, speed and what is missing, then the verdict, which is thus read last."""
+    """Conformance, conventions, accuracy, speed and what is missing; then what is unexpected, the diagnosis and the verdict,
+    which are thus read last."""
     shown = (
         tables.conformance_table(run),
         tables.answers_table(run),
@@ -29,11 +30,12 @@ def terminal_summary(run: Run) -> str:
         speed.growth_table(run),
         speed.self_comparison_table(run),
         tables.missing_table(run),
-        tables.diagnosis_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
-    parts.append("\n".join([*_inverted(run), *_unexpected(run), verdict(run), *([stamp(run)] if stamp(run) else [])]))
-    return "\n\n".join(parts)
+    parts.append("\n".join([*_inverted(run), *_unexpected(run)]))
+    parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
+    parts.append("\n".join(filter(None, (verdict(run), stamp(run)))))
+    return "\n\n".join(filter(None, parts))
 
 
 def _inverted(run: Run) -> list[str]:
@@ -47,7 +49,19 @@ def _inverted(run: Run) -> list[str]:
 
 
 def _unexpected(run: Run) -> list[str]:
-    lines = [f"UNEXPECTED {item.requirement} on {item.implementation}: {item.outcome}" for item in run.unexpected]
+    """A line for each outcome of each implementation, the rarest first: what happens once drowns easily."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in run.unexpected:
+        groups.setdefault((item.implementation, item.outcome), []).append(item.requirement)
+    lines = [
+        f"UNEXPECTED {outcome} on {name}: {_listed(identifiers)}"
+        for (name, outcome), identifiers in sorted(groups.items(), key=lambda group: len(group[1]))
+    ]
     lines += [f"UNEXPECTED {c.id} on {c.implementation}: declared {c.declared}, observed {c.observed}" for c in run.disagreements]
-    left = len(lines) - SHOWN_ITEMS
-    return lines if left <= 0 else [*lines[:SHOWN_ITEMS], f"… and {left} more"]
+    left = len(lines) - SHOWN_LINES
+    return lines if left <= 0 else [*lines[:SHOWN_LINES], f"… and {left} more such lines"]
+
+
+def _listed(identifiers: list[str]) -> str:
+    more = f" and {len(identifiers) - SHOWN_IDS} more" if len(identifiers) > SHOWN_IDS else ""
+    return ", ".join(identifiers[:SHOWN_IDS]) + more

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from conformance import __version__
 from conformance.checks.items import repro_command
+from conformance.diagnosis.kinds import kind_of
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import (
@@ -39,6 +41,7 @@ from conformance.specification import SPEC_VERSION, requirements
 from conformance.verdict import Outcome
 
 TRAIL = "conformance_trail"  # what a worker is given the path of its trail as
+SHOWN_ALIKE = 5  # failures of one kind on one implementation that are shown in full
 STILLBORN = 4  # workers that may die before their first item
 _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation>.+?)\](@.*)?$")
 
@@ -59,6 +62,7 @@ class Recorder:
         self._started: dict[str, float] = {}
         self._failed_otherwise = 0
         self._failures = Failures()
+        self._alike: Counter[tuple[str, str]] = Counter()  # unexpected failures by implementation and kind
         self._diagnoses: list[Diagnosis] = []
         self._watchdog = Watchdog(settings.time_limit)
         self._stillborn = 0  # workers that died before their first item
@@ -133,6 +137,7 @@ class Recorder:
             records = [decode(line) for line in lines]
             for record in records:
                 self._record(record)
+            self._shorten(report, records)
             # whatever else becomes of a requirement, it leaves an item
             silent = not any(isinstance(record, Item) for record in records)
             self._failed_otherwise += silent and (report.failed or "[ATT-" in report.nodeid)
@@ -141,6 +146,17 @@ class Recorder:
             self._failed_otherwise += 1
         elif report.when == "setup" and report.skipped:
             self.progress.advance(False)
+
+    def _shorten(self, report: pytest.TestReport, records: list[Any]) -> None:
+        """After a few failures of one kind on an implementation, one line is enough for each further one."""
+        case = next((record for record in records if isinstance(record, Case) and record.status == "unexpected"), None)
+        if not report.failed or case is None:
+            return
+        kind = case.implementation, kind_of(case.outcome, case.message)
+        self._alike[kind] += 1
+        if self._alike[kind] > SHOWN_ALIKE:
+            told = "" if case.outcome is Outcome.WRONG_VALUE else f" {case.message}"
+            report.longrepr = f"{case.requirement} on {case.implementation}: {case.outcome}, as others above.{told}"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
