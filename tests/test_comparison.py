@@ -9,7 +9,7 @@ import pytest
 from conformance.comparison import Change, Comparison, Kind, compare
 from conformance.comparison.model import WORSE
 from conformance.errors import UsageError
-from conformance.records import Counts, Header, Item, Line, Run, SelfComparison, read_records
+from conformance.records import Counts, Header, Item, Line, Run, read_records
 from conformance.verdict import Outcome
 from tests.support import runs
 
@@ -345,13 +345,16 @@ def test_runs_that_were_timed_alone_are_compared(made: Any) -> None:
 
 
 def test_an_unsound_self_comparison_takes_the_ratios_away(made: Any) -> None:
-    unsound = SelfComparison(
-        implementation="fine", operation="attention", suite="cpu-small", shape="decode", dtype="float32", ratio=1.2,
-        ratio_low=1.1, ratio_high=1.3, tolerance=0.03,
-    )  # fmt: skip
-    comparison = made(timed(1.0, 1.2), [*timed(2.0, 2.2), unsound])
-    assert comparison.changes == ()
-    assert any("ratio of an implementation to itself is not 1" in remark for remark in comparison.not_compared)
+    unsound = runs.self_comparison(1.2, shape="prefill")
+    for before, after in ((timed(1.0, 1.2), [*timed(2.0, 2.2), unsound]), ([*timed(1.0, 1.2), unsound], timed(2.0, 2.2))):
+        comparison = made(before, after)
+        assert comparison.changes == ()
+        assert any("ratio of the baseline to itself is not 1" in remark for remark in comparison.not_compared)
+
+
+def test_of_self_comparisons_the_last_counts(made: Any) -> None:
+    held_again = [*timed(2.0, 2.2), runs.self_comparison(1.2), runs.self_comparison()]
+    assert only(made(timed(1.0, 1.2), held_again)).kind is Kind.SLOWER
 
 
 def test_an_output_that_fails_where_it_was_timed_is_worse(made: Any) -> None:

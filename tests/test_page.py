@@ -10,7 +10,7 @@ from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.page import MISSING, make_page, plots, write_page
-from conformance.records import Counts, Growth, Line, Picture, Run, SelfComparison, read_records
+from conformance.records import Counts, Growth, Line, Picture, Run, read_records
 from conformance.verdict import Outcome
 from tests.support import runs
 from tests.support.commands import run_command
@@ -52,8 +52,7 @@ def records(name: str = "flawed") -> tuple[Line, ...]:
         runs.timing(name, "prefill", outcome=Outcome.WRONG_VALUE, median_seconds=None, ratio=None),
         Growth(implementation=name, seconds=(0.001, 0.004, 0.016), peak_bytes=(1000, 2000, 4000), time_exponent=2.0,
                memory_exponent=1.0, **GROWTH),
-        SelfComparison(implementation="fine", operation="attention", suite="cpu-small", shape="decode", dtype="float32",
-                       ratio=1.01, ratio_low=0.99, ratio_high=1.02, tolerance=0.03),
+        runs.self_comparison(1.01),
         runs.diagnosis(name),
     )  # fmt: skip
 
@@ -134,7 +133,7 @@ def test_conventions_accuracy_speed_and_growth_have_their_place(run: Run) -> Non
     said = Parsed(text).said
     for part in ("zeros ≠ nan", "2.50× (2.25–2.75)", "WRONG_VALUE", "flawed L^2.00", "flawed L^1.00"):
         assert part in said, part
-    assert "fine against itself (attention, cpu-small decode, float32): 1.010, 95 % interval 0.990–1.020; within 3 % of 1" in said
+    assert "fine cpu-small decode float32 1.010 0.990 … 1.030 within 3 %" in said
 
 
 def test_plots_say_in_words_what_they_show(run: Run) -> None:
@@ -148,13 +147,14 @@ def test_plots_say_in_words_what_they_show(run: Run) -> None:
     assert "flawed: 2.50× 5 ms, 95 % interval 2.25 to 2.75" in labels
 
 
-def test_an_unsound_self_comparison_is_said_to_be_one(tmp_path: Path) -> None:
-    unsound = SelfComparison(
-        implementation="fine", operation="attention", suite="cpu-small", shape="decode", dtype="float32", ratio=1.2,
-        ratio_low=1.1, ratio_high=1.3, tolerance=0.03,
-    )  # fmt: skip
-    made = runs.run(tmp_path, runs.header(), runs.timing(), unsound)
-    assert "ratios of this run say little" in Parsed(make_page(made)).said
+@pytest.mark.parametrize(("ratios", "told"), [((1.2,), "✗ A/A check"), ((1.2, 1.0), "✓ A/A check")])
+def test_the_last_self_comparison_says_whether_ratios_can_be_trusted(
+    tmp_path: Path, ratios: tuple[float, ...], told: str
+) -> None:
+    made = runs.run(tmp_path, runs.header(), runs.timing(), *map(runs.self_comparison, ratios))
+    said = Parsed(make_page(made)).said
+    assert told in said and ("held again" in said) == (len(ratios) > 1)
+    assert ("not to be trusted" in said) != ("can be trusted" in said)
 
 
 def test_without_the_library_of_plots_the_page_has_tables_and_says_what_to_install(

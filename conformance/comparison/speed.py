@@ -11,7 +11,7 @@ from conformance.verdict import Outcome
 
 OTHER_WORK = "the shape of that name does other work"
 NO_INTERVAL = "no interval that both runs have"
-UNSOUND = "the ratio of an implementation to itself is not 1, so that ratios say nothing"
+UNSOUND = "the ratio of the baseline to itself is not 1, so that ratios say nothing"
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ def changed_speed(base: Run, new: Run, ground: Ground) -> tuple[list[Change], li
     timed = [(then, now) for then, now in common if then.median_seconds is not None and now.median_seconds is not None]
     if timed and not ground.same_machine:
         return changes, ["Speed is not compared: the runs took place on different machines."], 0
-    unsound = _unsound(base) | _unsound(new)
+    unsound = not (base.ratios_are_sound and new.ratios_are_sound)
     reasons: Counter[str] = Counter()
     for then, now in timed:
-        found = _change(base, new, then, now, _place(now) in unsound)
+        found = _change(base, new, then, now, unsound)
         if isinstance(found, str):
             reasons[found] += 1
         elif found is not None:
@@ -45,15 +45,9 @@ def changed_speed(base: Run, new: Run, ground: Ground) -> tuple[list[Change], li
 
 
 def _key(timing: Timing) -> tuple[str, ...]:
-    return (timing.implementation, timing.operation, *_place(timing), timing.passes, timing.device)
-
-
-def _place(timing: Timing) -> tuple[str, str, str]:
-    return timing.suite, timing.shape, timing.dtype
-
-
-def _unsound(run: Run) -> set[tuple[str, str, str]]:
-    return {(c.suite, c.shape, c.dtype) for c in run.self_comparisons if not c.is_sound}
+    return (
+        timing.implementation, timing.operation, timing.suite, timing.shape, timing.dtype, timing.passes, timing.device,
+    )  # fmt: skip
 
 
 def _failing(then: Timing, now: Timing) -> Change:

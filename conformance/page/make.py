@@ -15,10 +15,11 @@ from conformance.page.conventions import matrices
 from conformance.page.growth import growth_figures
 from conformance.page.plots import MISSING, plots_available
 from conformance.page.results import MARKS, rows
-from conformance.page.speed import self_statement, speed_figures, tradeoff_figures
+from conformance.page.speed import speed_figures, tradeoff_figures
 from conformance.page.text import NAME, clean
 from conformance.records import Run
 from conformance.reports.format import provenance, stamp, verdict
+from conformance.reports.speed import self_comparison_table
 from conformance.reports.tables import missing_table, routes_table
 from conformance.reports.tallies import KINDS, accuracies, areas, kind_of
 
@@ -64,7 +65,7 @@ def _content(run: Run) -> dict[str, Any]:
         "accuracy": accuracy_figures(run, judged),
         "speed": speed_figures(run),
         "tradeoff": tradeoff_figures(run, judged),
-        "self_comparisons": [(comparison.is_sound, self_statement(comparison)) for comparison in run.self_comparisons],
+        "self_comparisons": self_comparison_table(run),
         "growth": growth_figures(run),
         "routes": routes_table(run),
         "missing": missing_table(run),

@@ -8,7 +8,7 @@ from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import UNDECLARED
 from conformance.page.plots import BELOW, SERIES, STEP, WIDTH, Figures, Plot, draw, named, ticks
 from conformance.page.text import figure, unique_names
-from conformance.records import Run, SelfComparison, Timing
+from conformance.records import Run, Timing
 from conformance.reports.format import milliseconds, percent, ratio
 from conformance.reports.tables import Table
 from conformance.verdict import Outcome
@@ -122,15 +122,6 @@ def _pace(timing: Timing) -> str:
     if timing.peak_bytes is not None:
         parts.append(f"{timing.peak_bytes / 2**20:.3g} MiB")
     return " · ".join(parts)
-
-
-def self_statement(comparison: SelfComparison) -> str:
-    """What the comparison of an implementation with itself says of the ratios."""
-    figures = f"{comparison.ratio:.3f}, 95 % interval {comparison.ratio_low:.3f}–{comparison.ratio_high:.3f}"
-    what = f"{comparison.implementation} against itself ({comparison.operation}, {comparison.suite} {comparison.shape}, "
-    sound = f"within {100 * comparison.tolerance:.0f} % of 1 and 1 lies in the interval: ratios of this run can be trusted"
-    unsound = f"not within {100 * comparison.tolerance:.0f} % of 1 with 1 in the interval: ratios of this run say little"
-    return f"{what}{comparison.dtype}): {figures}; {sound if comparison.is_sound else unsound}."
 
 
 def tradeoff_figures(run: Run, judged_by_name: Mapping[str, Accuracy]) -> list[Plot]:

@@ -70,6 +70,11 @@ class Run:
             return f"Only {len(self.items)} of {due} pairs of requirement and implementation were run."
         return ""
 
+    @property
+    def ratios_are_sound(self) -> bool:
+        """Whether the baseline, timed against itself, gave 1; one that failed was held again, and the last counts."""
+        return not self.self_comparisons or self.self_comparisons[-1].is_sound
+
     def _items_due(self) -> int:
         operations = Counter(entry.operation for entry in self.implementations.values())
         return sum(operations[entry.operation] for entry in self.requirements.values())

@@ -76,7 +76,7 @@ def self_comparison_table(run: Run) -> Table:
         )
         for place, c in enumerate(run.self_comparisons)
     )
-    columns = ("implementation", "shape", "dtype", "ratio", "interval", "")
+    columns = ("implementation", "shape", "dtype", "ratio", "interval", "result")
     return Table("A run against itself", columns, rows)
 
 

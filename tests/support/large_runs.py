@@ -10,7 +10,7 @@ import numpy as np
 
 from conformance.accuracy import Accuracy
 from conformance.exit_codes import ExitCode
-from conformance.records import Counts, Growth, Line, Picture, SelfComparison
+from conformance.records import Counts, Growth, Line, Picture
 from conformance.verdict import Outcome
 from tests.support import runs
 
@@ -37,10 +37,7 @@ def large_run(records: int = 20_000, implementations: int = 25, failing: float =
             yield from _item(dice, requirement, name, cases, failing)
     for name in names:
         yield from _others(dice, name, names[0])
-    yield SelfComparison(
-        implementation=names[0], operation="attention", suite="cpu-small", shape="prefill", dtype="float32", ratio=1.004,
-        ratio_low=0.991, ratio_high=1.012, tolerance=0.03,
-    )  # fmt: skip
+    yield runs.self_comparison(1.004, names[0], shape="prefill")
 
 
 def _item(dice: np.random.Generator, requirement: str, name: str, cases: int, share: float) -> Iterator[Line]:

@@ -19,6 +19,7 @@ from conformance.records import (
     RecordWriter,
     RequirementEntry,
     Run,
+    SelfComparison,
     Timing,
     read_records,
 )
@@ -129,6 +130,20 @@ def timing(implementation: str = "fine", shape: str = "decode", **changes: Any) 
         "r": 0.25,
     }
     return Timing(implementation=implementation, shape=shape, **{**defaults, **changes})
+
+
+def self_comparison(ratio: float = 1.0, implementation: str = "fine", **changes: Any) -> SelfComparison:
+    """Sound for a ratio of about 1; another one is not."""
+    defaults: dict[str, Any] = {
+        "operation": "attention",
+        "suite": "cpu-small",
+        "shape": "decode",
+        "dtype": "float32",
+        "ratio_low": ratio - 0.02,
+        "ratio_high": ratio + 0.02,
+        "tolerance": 0.03,
+    }
+    return SelfComparison(implementation=implementation, ratio=ratio, **{**defaults, **changes})
 
 
 def diagnosis(implementation: str = "flawed", **changes: Any) -> Diagnosis:
