@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,34 @@ def test_the_step_fails_for_what_is_unexpected_or_worse(
 ) -> None:
     assert merged(github, before, after, code) == ends
     assert (outputs(github)["worse"], outputs(github)["exit-code"]) == (worse, str(int(ends)))
+
+
+def test_an_unfinished_run_is_shown_and_not_compared(
+    github: dict[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.write(Path("base.jsonl"), runs.header(["fine"]), runs.item())
+    runs.write(Path("reports/records.jsonl"), runs.header(["fine"]), runs.item(**FAILS), exit_code=ExitCode.UNEXPECTED)
+
+    def died(inputs: Inputs, records: Path) -> ExitCode:
+        runs.write(records, runs.header(["fine"]), runs.item(), exit_code=None)
+        return ExitCode.INCONCLUSIVE
+
+    monkeypatch.setattr("conformance.ci.action._run", died)
+    assert act(github | {"CONFORMANCE_BASELINE": "base.jsonl"}) == ExitCode.INCONCLUSIVE
+    assert outputs(github) == {"exit-code": "3", "records": "reports/records.jsonl", "reports": "reports", "worse": ""}
+    assert "::error title=attention-conformance::The run did not come to its end, so" in capfd.readouterr().out
+    assert not Path("reports/comparison.json").exists()
+
+
+def test_an_earlier_run_is_not_shown_in_place_of_one_that_recorded_nothing(
+    github: dict[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.write(Path("reports/records.jsonl"), runs.header(["fine"]), runs.item())
+    monkeypatch.setattr("sys.executable", shutil.which("false"))  # a run that dies at once
+    assert act(github) == ExitCode.INCONCLUSIVE
+    assert outputs(github) == {"exit-code": "3"}
+    assert "The run ended before it recorded anything." in capfd.readouterr().out
+    assert not Path("reports/records.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def act(environment: Mapping[str, str]) -> ExitCode:
     try:
         return _act(Inputs.of(environment), environment)
     except UsageError as error:
-        print(workflow_command("error", str(error), title="attention-conformance"), flush=True)
+        _tell(str(error))
         _output(environment, {"exit-code": str(int(ExitCode.USAGE_ERROR))})
         return ExitCode.USAGE_ERROR
 
@@ -38,7 +38,11 @@ def act(environment: Mapping[str, str]) -> ExitCode:
 def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
     base = read_records(inputs.baseline) if inputs.baseline else None  # before the run, which takes longer
     records = inputs.reports / "records.jsonl"
-    code = _merge(inputs, records) if inputs.merge else _run(inputs)
+    code = _merge(inputs, records) if inputs.merge else _run(inputs, records)
+    if not records.exists():
+        _tell("The run ended before it recorded anything.")
+        _output(environment, {"exit-code": str(int(ExitCode.INCONCLUSIVE))})
+        return ExitCode.INCONCLUSIVE
     run = read_records(records, partial=True)
     _show(run, inputs.reports, environment)
     comparison = _compare(base, run, inputs.reports, environment) if base else None
@@ -52,11 +56,12 @@ def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
     return code
 
 
-def _run(inputs: Inputs) -> ExitCode:
+def _run(inputs: Inputs, records: Path) -> ExitCode:
     """In a process of its own, which may die, and whose output is no workflow command, whatever the implementation prints.
 
     Raises UsageError with what the run says of a mistake.
     """
+    records.unlink(missing_ok=True)  # an older file would be shown as this run, should it die before its first record
     token, said = secrets.token_hex(16), ""
     print(f"::stop-commands::{token}", flush=True)
     command = [sys.executable, "-P", "-m", "conformance", "run", *inputs.words]
@@ -90,10 +95,11 @@ def _show(run: Run, reports: Path, environment: Mapping[str, str]) -> None:
     write_badges(run, reports / "badges")
 
 
-def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str]) -> Comparison:
-    """Written into the reports too. Raises UsageError for an unfinished run, of which what is left out would count as removed."""
+def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str]) -> Comparison | None:
+    """Written into the reports too; None for an unfinished run, of which what is left out would count as removed."""
     if not run.is_complete:
-        raise UsageError("The run did not come to its end, so it is not compared with the baseline; what it recorded is kept.")
+        _tell("The run did not come to its end, so it is not compared with the baseline.")
+        return None
     comparison = compare(base, run)
     page = as_markdown(comparison, base, run)
     (reports / "comparison.md").write_text(page, encoding="utf-8")
@@ -101,6 +107,10 @@ def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str])
     _summarise(environment, page)
     print(*of_comparison(comparison), comparison.verdict, sep="\n", flush=True)
     return comparison
+
+
+def _tell(error: str) -> None:
+    print(workflow_command("error", error, title="attention-conformance"), flush=True)
 
 
 def _summarise(environment: Mapping[str, str], page: str) -> None:
