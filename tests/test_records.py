@@ -4,7 +4,6 @@ import json
 import math
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import jsonschema
@@ -330,14 +329,3 @@ def test_environment_is_told() -> None:
     assert list(environment.packages) == ["numpy"]
     assert environment.platform == sys.platform
     assert environment.cores >= 1
-
-
-def test_reading_is_quick(tmp_path: Path) -> None:
-    records = [
-        runs.case(number, message="At (0, 1): got 1.0, want 2.0.", r=0.5, index=(0, 1), repro="x" * 200)
-        for number in range(20_000)
-    ]
-    path = runs.write(tmp_path / "records.jsonl", runs.header(), *records)
-    start = time.process_time()
-    assert len(read_records(path).cases) == 20_000
-    assert time.process_time() - start < 1.0

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -292,17 +291,3 @@ def test_an_empty_run_is_reported(tmp_path: Path) -> None:
     empty = runs.run(tmp_path, runs.header())
     assert all("Only 0 of 2" in text for name, text in outputs(empty).items() if name not in ("results", "timings"))
     assert reports.write_reports(empty, tmp_path / "reports")
-
-
-def test_twenty_thousand_records_are_quick(tmp_path: Path) -> None:
-    items = [
-        runs.item("fine", r, counts=Counts(designed=9), accuracy=accuracy(float32=(0.1, 0.3)).entries()) for r in REQUIREMENTS
-    ]
-    cases = [
-        runs.case(n, requirement=REQUIREMENTS[n % 5], outcome="WRONG_VALUE" if n % 7 == 0 else "PASS", r=0.5)
-        for n in range(20_000)
-    ]
-    path = runs.write(tmp_path / "records.jsonl", runs.header(["fine"], REQUIREMENTS), *items, *cases)
-    start = time.process_time()
-    reports.write_reports(read_records(path), tmp_path / "reports")
-    assert time.process_time() - start < 2.0
