@@ -136,6 +136,12 @@ def test_conventions_accuracy_speed_and_growth_have_their_place(run: Run) -> Non
     assert "fine cpu-small decode float32 1.010 0.990 … 1.030 within 3 %" in said
 
 
+def test_times_without_a_baseline_are_a_table_alone(tmp_path: Path) -> None:
+    page = Parsed(make_page(runs.run(tmp_path, runs.header(), runs.timing(baseline="", ratio=None))))
+    assert "Speed: attention in float32, without a baseline" in page.said and "2 ms" in page.said
+    assert page.all("svg") == [] and "relative to" not in page.said
+
+
 def test_plots_say_in_words_what_they_show(run: Run) -> None:
     page = Parsed(make_page(run))
     drawings = page.all("svg", role="graphics-document")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from conformance.history.trend import Point, Trend
 from conformance.reports import markdown, tallies, terminal
-from conformance.reports.format import ratio, short, sized
-from conformance.reports.tables import NONE, Table
+from conformance.reports.format import NONE, ratio, short, sized
+from conformance.reports.tables import Table
 
 COLUMNS = ("started", "version", "suite", "spec.", "tier", "passed", "known", "unexpected", "unsupported")
 NOTE = (

@@ -9,7 +9,8 @@ from conformance.oracle.profiles import UNDECLARED
 from conformance.page.plots import BELOW, SERIES, STEP, WIDTH, Figures, Plot, draw, named, ticks
 from conformance.page.text import figure, unique_names
 from conformance.records import Run, Timing
-from conformance.reports.format import milliseconds, percent, ratio
+from conformance.reports.format import NONE, milliseconds, percent, ratio, size
+from conformance.reports.speed import groups
 from conformance.reports.tables import Table
 from conformance.verdict import Outcome
 
@@ -18,31 +19,28 @@ HEIGHT = 220  # pixels of a scatter plot
 
 
 def speed_figures(run: Run) -> list[Figures]:
-    """For each operation, dtype, suite of shapes, passes and device: a panel a shape, and the table."""
-    groups: dict[tuple[str, ...], list[Timing]] = {}
-    for timing in run.timings:
-        key = (timing.operation, timing.dtype, timing.suite, timing.passes, timing.device, timing.baseline)
-        groups.setdefault(key, []).append(timing)
+    """For each group of timings that are compared: a panel a shape, where there is a baseline to draw them relative to, and the
+    table."""
     left = PANELS
     figures = []
-    for (operation, dtype, suite, passes, device, baseline), timings in groups.items():
+    for title, timings in groups(run):
         shapes = list(dict.fromkeys(timing.shape for timing in timings))
         shown = unique_names(list(dict.fromkeys(timing.implementation for timing in timings)))
         plots: list[Plot] = []
-        for shape in shapes[: max(left, 0)]:
-            plots += _panel(shape, baseline, [t for t in timings if t.shape == shape], shown)
-        left -= len(shapes)
-        title = f"{operation}, {dtype}, {passes}: time relative to {baseline} ({suite}, {device})"
+        if timings[0].baseline:
+            for shape in shapes[: max(left, 0)]:
+                plots += _panel(shape, [t for t in timings if t.shape == shape], shown)
+            left -= len(shapes)
         figures.append(Figures(title, tuple(plots), _table(title, shapes, timings)))
     return figures
 
 
-def _panel(shape: str, baseline: str, timings: list[Timing], shown: dict[str, str]) -> tuple[Plot, ...]:
+def _panel(shape: str, timings: list[Timing], shown: dict[str, str]) -> tuple[Plot, ...]:
     ranked = sorted(timings, key=lambda t: (not _timed(t), t.ratio or math.inf))
     bars = [_bar(timing, shown[timing.implementation]) for timing in ranked]
     fastest = next((t for t in ranked if _timed(t)), None)
     best = "nothing was timed" if fastest is None else f"{shown[fastest.implementation]} is fastest, {ratio(fastest.ratio)}"
-    description = f"Time at {shape} relative to {baseline}, for {len(timings)} implementations: {best}."
+    description = f"Time at {shape} relative to {timings[0].baseline}, for {len(timings)} implementations: {best}."
     return draw(shape, description, _bars([bar["name"] for bar in bars], bars))
 
 
@@ -103,7 +101,7 @@ def _table(title: str, shapes: list[str], timings: list[Timing]) -> Table:
     cells: dict[str, dict[str, str]] = {}
     for timing in timings:
         cells.setdefault(timing.implementation, {})[timing.shape] = _pace(timing)
-    rows = tuple((name, *(own.get(shape, "–") for shape in shapes)) for name, own in cells.items())
+    rows = tuple((name, *(own.get(shape, NONE) for shape in shapes)) for name, own in cells.items())
     note = (
         "Ratio to the baseline (95 % interval), time of a call, rate against the machine's matrix product, memory beyond inputs."
     )
@@ -120,7 +118,7 @@ def _pace(timing: Timing) -> str:
     if timing.percent_of_matmul is not None:
         parts.append(percent(timing.percent_of_matmul))
     if timing.peak_bytes is not None:
-        parts.append(f"{timing.peak_bytes / 2**20:.3g} MiB")
+        parts.append(size(timing.peak_bytes))
     return " · ".join(parts)
 
 

@@ -5,6 +5,8 @@ import math
 from conformance.dtypes import DTYPES
 from conformance.records import Environment, Run
 
+NONE = "–"  # in a table, where there is nothing to show
+
 
 def short(value: float) -> str:
     """Three significant digits."""
@@ -15,7 +17,7 @@ def short(value: float) -> str:
 
 def ratio(value: float | None) -> str:
     if value is None:
-        return "–"
+        return NONE
     return f"{value:.2g}×" if value < 0.095 else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
 
 

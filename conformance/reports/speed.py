@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from conformance.records import Growth, Run, SelfComparison, Timing
-from conformance.reports.format import milliseconds, percent, ratio, short, size
-from conformance.reports.tables import NONE, Table
+from conformance.reports.format import NONE, milliseconds, percent, ratio, short, size
+from conformance.reports.tables import Table
 from conformance.verdict import Outcome
 
 _USUAL_SUITE = "cpu-small"
@@ -18,7 +18,7 @@ def speed_tables(run: Run) -> list[Table]:
         "Only what passed is timed."
     )
     tables = []
-    for title, timings in _groups(run):
+    for title, timings in groups(run):
         shapes = list(dict.fromkeys(timing.shape for timing in timings))
         cells: dict[str, dict[str, str]] = {}
         for timing in timings:
@@ -39,7 +39,7 @@ def timing_tables(run: Run) -> list[Table]:
     )  # fmt: skip
     return [
         Table(title.replace("Speed", "Timings", 1), columns, tuple(map(_timing_row, timings)), note + _unjudged(timings))
-        for title, timings in _groups(run)
+        for title, timings in groups(run)
     ]
 
 
@@ -86,11 +86,12 @@ def _trust(comparison: SelfComparison) -> str:
     return "NOT 1: the ratios of this run are not to be trusted"
 
 
-def _groups(run: Run) -> Iterator[tuple[str, list[Timing]]]:
-    groups: dict[tuple[str, ...], list[Timing]] = {}
+def groups(run: Run) -> Iterator[tuple[str, list[Timing]]]:
+    """Timings that are compared with one another, under a title that says what they have in common."""
+    grouped: dict[tuple[str, ...], list[Timing]] = {}
     for t in run.timings:
-        groups.setdefault((t.operation, t.dtype, t.suite, t.passes, t.device, t.baseline), []).append(t)
-    for (operation, dtype, suite, passes, device, baseline), timings in groups.items():
+        grouped.setdefault((t.operation, t.dtype, t.suite, t.passes, t.device, t.baseline), []).append(t)
+    for (operation, dtype, suite, passes, device, baseline), timings in grouped.items():
         more = [suite if suite != _USUAL_SUITE else "", passes if passes != "forward" else "", device if device != "cpu" else ""]
         about = ", ".join([f"{operation} in {dtype}", *filter(None, more)])
         yield f"Speed: {about}, " + (f"relative to {baseline}" if baseline else "without a baseline"), timings

@@ -7,9 +7,8 @@ from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.records import Case, Convention, Item, Run
 from conformance.reports import tallies
-from conformance.reports.format import short, sized
+from conformance.reports.format import NONE, short, sized
 
-NONE = "–"
 _MARKS = {
     tallies.PASSED: "",
     tallies.KNOWN: "k",
