@@ -169,7 +169,8 @@ def new(file: Path, framework: str) -> None:
 def report(records: Path, out: Path | None, partial: bool) -> None:
     """Print the tables of a run again, from its records."""
     from conformance.records import read_records
-    from conformance.reports import terminal_summary, write_reports
+    from conformance.report_files import write_reports
+    from conformance.reports import terminal_summary
 
     made = read_records(records, partial)
     click.echo(terminal_summary(made))

@@ -28,9 +28,9 @@ LAYERS = (
     "soak",
     "faults",
     "diagnosis",
-    "reports.format reports.tallies reports.tables",
-    "page",
     "reports",
+    "page",
+    "report_files",
     "comparison history",
     "timing",
     "session plugin launch ci",
@@ -38,7 +38,7 @@ LAYERS = (
     "cli_records",
     "cli __main__",
 )
-REPORTS = ("reports", "page")
+REPORTS = ("reports", "page", "report_files")
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 
 

@@ -15,6 +15,7 @@ from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records import Counts, Line, Run, read_records
+from conformance.report_files import write_reports
 from conformance.reports import Table
 from conformance.verdict import Outcome
 
@@ -173,7 +174,7 @@ def test_missing_implementations_are_named(run: Run) -> None:
 
 
 def test_all_reports_are_written(run: Run, tmp_path: Path) -> None:
-    paths = reports.write_reports(run, tmp_path / "reports")
+    paths = write_reports(run, tmp_path / "reports")
     assert [path.name for path in paths] == [
         "summary.md",
         "report.html",
@@ -185,11 +186,11 @@ def test_all_reports_are_written(run: Run, tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in paths)
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
-        reports.write_reports(run, tmp_path / "file")
+        write_reports(run, tmp_path / "file")
 
 
 def test_page_shows_what_is_unexpected_and_how_to_see_it_again(run: Run) -> None:
-    page = reports.summary_page(run)
+    page = reports.summary_markdown(run)
     assert "**2 of 15 results are unexpected, and 1 convention is not as declared.**" in page
     assert "### ATT-OUT-001 on flawed: WRONG_VALUE" in page
     assert "The sentence of ATT-OUT-001." in page
@@ -200,7 +201,7 @@ def test_page_shows_what_is_unexpected_and_how_to_see_it_again(run: Run) -> None
 
 
 def test_every_row_of_a_page_has_all_its_cells(run: Run) -> None:
-    rows = [line for line in reports.summary_page(run).replace("\\|", "").splitlines() if line.startswith("|")]
+    rows = [line for line in reports.summary_markdown(run).replace("\\|", "").splitlines() if line.startswith("|")]
     blocks = {line.count("|") for line in rows if "UNEXPECTED" in line or "known" in line}
     assert blocks == {10}
 
@@ -251,7 +252,7 @@ def test_summary_is_small_plain_json(run: Run) -> None:
 
 def outputs(run: Run) -> dict[str, str]:
     return {
-        "page": reports.summary_page(run),
+        "page": reports.summary_markdown(run),
         "terminal": reports.terminal_summary(run),
         "junit": reports.junit_xml(run),
         "results": reports.results_csv(run),
@@ -290,4 +291,4 @@ def test_terminal_ends_with_the_verdict(run: Run, tmp_path: Path) -> None:
 def test_an_empty_run_is_reported(tmp_path: Path) -> None:
     empty = runs.run(tmp_path, runs.header())
     assert all("Only 0 of 2" in text for name, text in outputs(empty).items() if name not in ("results", "timings"))
-    assert reports.write_reports(empty, tmp_path / "reports")
+    assert write_reports(empty, tmp_path / "reports")

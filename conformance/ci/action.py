@@ -16,7 +16,8 @@ from conformance.comparison.rendering import as_json, as_markdown
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records import Run, merge_files, read_records
-from conformance.reports import summary_page, write_reports
+from conformance.report_files import write_reports
+from conformance.reports import summary_markdown
 
 SUMMARY_LIMIT = 1_000_000  # bytes; GitHub refuses a summary of more than 1 MiB, and shows none of it then
 CUT = "\n\n**The page was cut here; the artifact has all of it, as summary.md.**\n"
@@ -88,7 +89,7 @@ def _merge(inputs: Inputs, records: Path) -> ExitCode:
 
 def _show(run: Run, reports: Path, environment: Mapping[str, str]) -> None:
     """The tables in the job summary, unexpected results at their lines, badges in the reports."""
-    _summarise(environment, summary_page(run))
+    _summarise(environment, summary_markdown(run))
     root = Path(environment.get("GITHUB_WORKSPACE") or ".")
     for line in annotations(run, Path.cwd(), root):
         print(line, flush=True)

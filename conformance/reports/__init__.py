@@ -2,7 +2,7 @@
 
 from conformance.reports.csv_ import results_csv, timings_csv
 from conformance.reports.junit import junit_xml
-from conformance.reports.markdown import summary_page
+from conformance.reports.markdown import summary_markdown
 from conformance.reports.speed import growth_table, self_comparison_table, speed_tables, timing_tables
 from conformance.reports.summary import summary
 from conformance.reports.tables import (
@@ -17,10 +17,9 @@ from conformance.reports.tables import (
     routes_table,
 )
 from conformance.reports.terminal import terminal_summary
-from conformance.reports.write import write_reports
 
 __all__ = [
     "Table", "accuracy_table", "answers_table", "conformance_table", "conventions_tables", "diagnosis_table", "failures_table",
     "growth_table", "junit_xml", "missing_table", "results_csv", "routes_table", "self_comparison_table", "speed_tables",
-    "summary", "summary_page", "terminal_summary", "timing_tables", "timings_csv", "write_reports",
+    "summary", "summary_markdown", "terminal_summary", "timing_tables", "timings_csv",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ def render_table(table: tables.Table) -> str:
     return f"{text}\n\n{escaped(table.note)}" if table.note else text
 
 
-def summary_page(run: Run) -> str:
+def summary_markdown(run: Run) -> str:
     """All tables, and each unexpected result with the commands that show it again."""
     parts = ["# Conformance of attention implementations"]
     if stamp(run):

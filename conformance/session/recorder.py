@@ -265,7 +265,8 @@ class Recorder:
             for diagnosis in self._diagnoses:
                 terminalreporter.write_line("\n".join((f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)))
             return
-        from conformance.reports import terminal_summary, write_reports
+        from conformance.report_files import write_reports
+        from conformance.reports import terminal_summary
 
         try:
             run = read_records(self.writer.path, partial=True)

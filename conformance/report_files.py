@@ -1,13 +1,14 @@
-"""Writes every report of a run into a folder."""
+"""Writes every report of a run, the page included, into a folder."""
 
 import json
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.page import make_page
 from conformance.records import Run
 from conformance.reports.csv_ import results_csv, timings_csv
 from conformance.reports.junit import junit_xml
-from conformance.reports.markdown import summary_page
+from conformance.reports.markdown import summary_markdown
 from conformance.reports.summary import summary
 
 
@@ -17,10 +18,8 @@ def write_reports(run: Run, folder: Path | str) -> list[Path]:
 
     Raises UsageError where the folder cannot be written.
     """
-    from conformance.page import make_page  # here, since it brings Jinja along, and imports tables from this package
-
     texts = {
-        "summary.md": summary_page(run),
+        "summary.md": summary_markdown(run),
         "report.html": make_page(run),
         "summary.json": json.dumps(summary(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
         "junit.xml": junit_xml(run),
