@@ -5,10 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from conformance.accuracy import Distribution
 from conformance.errors import UsageError
 from conformance.expectations.model import file_stem
-from conformance.oracle.profiles import UNDECLARED
 from conformance.records import Run
 from conformance.reports import tallies
 from conformance.reports.format import short
@@ -96,23 +94,11 @@ def _of_dtype(run: Run, implementation: str, dtype: str) -> tuple[str, str]:
     passed = sum(not case.outcome.is_failure for case in fixed)
     failed = [case for case in judged if case.outcome.is_failure]  # random ones too, of which failures alone are recorded
     unexpected = sum(case.status == "unexpected" for case in failed)
-    profile, largest = _largest(run, implementation, dtype)
-    told = f"{passed}/{len(fixed)} cases ({profile})"
-    if largest is not None:
-        told += f", largest r {short(largest)}"
+    told = f"{passed}/{len(fixed)} cases ({run.implementations[implementation].judged_by(dtype)})"
+    distribution = tallies.judged(run, implementation).get(dtype)
+    if distribution is not None:
+        told += f", largest r {short(distribution.max)}"
     return told, _colour(unexpected, len(failed) - unexpected)
-
-
-def _largest(run: Run, implementation: str, dtype: str) -> tuple[str, float | None]:
-    """The profile by which a dtype is judged, and the largest r under it."""
-    profile = run.implementations[implementation].profile.get(dtype, UNDECLARED)
-    found = Distribution()
-    for item in run.items:
-        if item.implementation == implementation:
-            for entry in item.accuracy:
-                if (entry.dtype, entry.profile) == (dtype, profile):
-                    found.merge(entry.count, entry.max, entry.histogram)
-    return profile, found.max if found.count else None
 
 
 def _colour(unexpected: int, known: int) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from conformance.accuracy import Distribution
-from conformance.oracle.profiles import UNDECLARED
 from conformance.records import Run, Timing
 from conformance.reports import tallies
 from conformance.verdict import Outcome
@@ -101,20 +99,10 @@ def _point(run: Run, name: str, ratios: dict[Shape, float], shapes: set[Shape]) 
         machine=f"{run.environment.cpu}, {run.environment.cores} cores, {run.environment.platform}",
         framework_version=entry.framework_version,
         counts=Counter(tallies.kind_of(item) for item in run.items if item.implementation == name),
-        accuracy=_accuracy(run, name),
+        accuracy={dtype: (d.median, d.max) for dtype, d in tallies.judged(run, name).items()},
         speed=math.exp(sum(map(math.log, shared)) / len(shared)) if shared else None,
         shapes=len(shared),
     )
-
-
-def _accuracy(run: Run, name: str) -> dict[str, tuple[float, float]]:
-    """Median and largest r by dtype, under the profile by which it was judged."""
-    declared = run.implementations[name].profile
-    found: dict[str, Distribution] = {}
-    for entry in (entry for item in run.items if item.implementation == name for entry in item.accuracy):
-        if entry.profile == declared.get(entry.dtype, UNDECLARED):
-            found.setdefault(entry.dtype, Distribution()).merge(entry.count, entry.max, entry.histogram)
-    return {dtype: (distribution.median, distribution.max) for dtype, distribution in found.items()}
 
 
 def _ratios(run: Run, name: str) -> dict[Shape, float]:

@@ -1,30 +1,27 @@
 """How r = error / budget is distributed, by dtype: a strip for each implementation."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from conformance.accuracy import INFINITE, ZERO, Accuracy, Distribution
-from conformance.oracle.profiles import UNDECLARED
+from conformance.accuracy import BINS_PER_OCTAVE, INFINITE, ZERO, Distribution
 from conformance.page.plots import STEP, WIDTH, Figures, draw, named
 from conformance.page.text import figure, unique_names
 from conformance.records import Run
 from conformance.reports.format import sized
 from conformance.reports.tables import Table, accuracy_table
+from conformance.reports.tallies import judged
 
 LOWEST, HIGHEST = -12, 12  # octaves of r; what lies beyond is drawn at the end
 _DECADES = [k * math.log2(10) for k in (-3, -2, -1, 0, 1, 2, 3)]
 _LABELS = "['0.001', '0.01', '0.1', '1', '10', '100', '1000'][round(datum.value / log(10) * log(2)) + 3]"
 
 
-def accuracy_figures(run: Run, accuracies: Mapping[str, Accuracy]) -> Figures:
+def accuracy_figures(run: Run) -> Figures:
     """A panel for each dtype."""
     by_dtype: dict[str, list[tuple[str, str, Distribution]]] = {}
-    for name, accuracy in accuracies.items():
-        declared = run.implementations[name].profile
-        for (dtype, profile), distribution in accuracy.distributions.items():
-            if profile == declared.get(dtype, UNDECLARED):
-                by_dtype.setdefault(dtype, []).append((name, profile, distribution))
+    for name, entry in run.implementations.items():
+        for dtype, distribution in judged(run, name).items():
+            by_dtype.setdefault(dtype, []).append((name, entry.judged_by(dtype), distribution))
     plots = tuple(plot for dtype in sorted(by_dtype, key=sized) for plot in _panel(dtype, by_dtype[dtype]))
     table: Table = accuracy_table(run)
     return Figures("Accuracy", plots, table)
@@ -34,7 +31,7 @@ def octaves(distribution: Distribution) -> dict[int, float]:
     """The share of outputs in each octave of r, from LOWEST to HIGHEST."""
     shares: dict[int, float] = {}
     for name, count in distribution.histogram.items():
-        octave = LOWEST if name == ZERO else HIGHEST - 1 if name == INFINITE else int(name) // 8
+        octave = LOWEST if name == ZERO else HIGHEST - 1 if name == INFINITE else int(name) // BINS_PER_OCTAVE
         octave = min(max(octave, LOWEST), HIGHEST - 1)
         shares[octave] = shares.get(octave, 0.0) + count / distribution.count
     return shares

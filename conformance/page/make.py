@@ -21,7 +21,7 @@ from conformance.records import Run
 from conformance.reports.format import provenance, stamp, verdict
 from conformance.reports.speed import self_comparison_table
 from conformance.reports.tables import missing_table, routes_table
-from conformance.reports.tallies import KINDS, accuracies, areas, kind_of
+from conformance.reports.tallies import KINDS, areas, kind_of
 
 CARDS = 6  # implementations with something unexpected that the beginning of the page shows at once,
 LINKS = 12  # and of each so many results
@@ -45,7 +45,6 @@ def write_page(run: Run, path: Path | str) -> Path:
 
 def _content(run: Run) -> dict[str, Any]:
     shown = rows(run)
-    judged = accuracies(run)
     kinds = Counter(kind_of(item) for item in run.items)
     return {
         "run": run,
@@ -62,9 +61,9 @@ def _content(run: Run) -> dict[str, Any]:
         "marks": MARKS,
         "outcomes": sorted({item.outcome for item in run.items}, key=lambda outcome: outcome.severity),
         "conventions": matrices(run),
-        "accuracy": accuracy_figures(run, judged),
+        "accuracy": accuracy_figures(run),
         "speed": speed_figures(run),
-        "tradeoff": tradeoff_figures(run, judged),
+        "tradeoff": tradeoff_figures(run),
         "self_comparisons": self_comparison_table(run),
         "growth": growth_figures(run),
         "routes": routes_table(run),

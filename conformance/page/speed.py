@@ -1,17 +1,15 @@
 """Speed: ratios to the baseline as bars with their intervals, and speed against accuracy."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from conformance.accuracy import Accuracy
-from conformance.oracle.profiles import UNDECLARED
 from conformance.page.plots import BELOW, SERIES, STEP, WIDTH, Figures, Plot, draw, named, ticks
 from conformance.page.text import figure, unique_names
 from conformance.records import Run, Timing
 from conformance.reports.format import NONE, milliseconds, percent, ratio, size
 from conformance.reports.speed import groups
 from conformance.reports.tables import Table
+from conformance.reports.tallies import judged
 from conformance.verdict import Outcome
 
 PANELS = 24  # drawn at most; the tables have all
@@ -122,22 +120,22 @@ def _pace(timing: Timing) -> str:
     return " · ".join(parts)
 
 
-def tradeoff_figures(run: Run, judged_by_name: Mapping[str, Accuracy]) -> list[Plot]:
+def tradeoff_figures(run: Run) -> list[Plot]:
     """For each operation and dtype: mean ratio of forward calls to the baseline against the median r."""
-    groups: dict[tuple[str, str], dict[str, list[float]]] = {}
+    grouped: dict[tuple[str, str], dict[str, list[float]]] = {}
     for timing in run.timings:
-        if _timed(timing) and timing.passes == "forward" and timing.implementation in judged_by_name:
-            own = groups.setdefault((timing.operation, timing.dtype), {})
+        if _timed(timing) and timing.passes == "forward":
+            own = grouped.setdefault((timing.operation, timing.dtype), {})
             own.setdefault(timing.implementation, []).append(timing.ratio or 1.0)
+    accuracies = {name: judged(run, name) for name in {timing.implementation for timing in run.timings}}
     plots: list[Plot] = []
-    for (operation, dtype), ratios in groups.items():
+    for (operation, dtype), ratios in grouped.items():
         points = []
         for name, values in ratios.items():
-            profile = run.implementations[name].profile.get(dtype, UNDECLARED)
-            judged = judged_by_name[name].distributions.get((dtype, profile))
-            if judged is not None and judged.median > 0 and math.isfinite(judged.median):
+            distribution = accuracies[name].get(dtype)
+            if distribution is not None and distribution.median > 0 and math.isfinite(distribution.median):
                 mean = math.exp(sum(math.log(value) for value in values) / len(values))
-                points.append((name, mean, judged.median, profile))
+                points.append((name, mean, distribution.median, run.implementations[name].judged_by(dtype)))
         if len(points) > 1:
             plots += _scatter(f"{operation}, {dtype}", points)
     return plots

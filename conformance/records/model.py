@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from conformance.accuracy import AccuracyEntry
 from conformance.data import Count, Data, Number
+from conformance.oracle.profiles import UNDECLARED
 from conformance.verdict import Outcome
 
 SCHEMA_VERSION: Final = 1
@@ -52,6 +53,10 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     conventions: dict[str, str]
     source: str
     missing: str | None
+
+    def judged_by(self, dtype: str) -> str:
+        """The numerics profile under which the results in a dtype count."""
+        return self.profile.get(dtype, UNDECLARED)
 
 
 class RequirementEntry(Data, frozen=True, kw_only=True):

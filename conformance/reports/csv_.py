@@ -5,7 +5,6 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.oracle.profiles import UNDECLARED
 from conformance.records import Item, Run, Timing
 from conformance.reports.format import stamp
 
@@ -24,14 +23,14 @@ def timings_csv(run: Run) -> str:
 
 
 def _result(run: Run, item: Item) -> dict[str, Any]:
-    entry, declared = run.requirements[item.requirement], run.implementations[item.implementation].profile
+    entry, implementation = run.requirements[item.requirement], run.implementations[item.implementation]
     return {
         **_fields(item, _ITEM_FIELDS),
         "area": entry.area,
         "operation": entry.operation,
         **_fields(item.counts, item.counts.__struct_fields__),
         **_fields(item, _MEASURES),
-        "largest_r": max((a.max for a in item.accuracy if a.profile == declared.get(a.dtype, UNDECLARED)), default=None),
+        "largest_r": max((a.max for a in item.accuracy if a.profile == implementation.judged_by(a.dtype)), default=None),
     }
 
 

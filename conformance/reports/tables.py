@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from conformance.accuracy import Accuracy
-from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
-from conformance.records import Case, Convention, Item, Run
+from conformance.oracle.profiles import TIGHTEST_FIRST
+from conformance.records import Case, Convention, ImplementationEntry, Item, Run
 from conformance.reports import tallies
 from conformance.reports.format import NONE, short, sized
 
@@ -99,8 +99,8 @@ def accuracy_table(run: Run) -> Table:
     dtypes = sorted({dtype for accuracy in accuracies.values() for dtype, _ in accuracy.distributions}, key=sized)
     rows = []
     for name, accuracy in accuracies.items():
-        declared = run.implementations[name].profile
-        rows.append((name, *(_accuracy_cell(accuracy, dtype, declared.get(dtype)) for dtype in dtypes)))
+        entry = run.implementations[name]
+        rows.append((name, *(_accuracy_cell(accuracy, dtype, entry) for dtype in dtypes)))
     note = (
         "Median / maximum of r = error / budget over all judged outputs, failures included; r ≤ 1 passes. Then the profile, "
         "with the tightest one that golden and designed cases meet where none is declared."
@@ -108,13 +108,13 @@ def accuracy_table(run: Run) -> Table:
     return Table("Accuracy", ("implementation", *dtypes), tuple(rows), note)
 
 
-def _accuracy_cell(accuracy: Accuracy, dtype: str, declared: str | None) -> str:
-    judged_by = declared or UNDECLARED
+def _accuracy_cell(accuracy: Accuracy, dtype: str, entry: ImplementationEntry) -> str:
+    judged_by = entry.judged_by(dtype)
     judged = accuracy.distributions.get((dtype, judged_by))
     if judged is None:
         return NONE
     figures = f"{short(judged.median)} / {short(judged.max)} {judged_by}"
-    if declared:
+    if dtype in entry.profile:
         return figures
     met = [p for p in TIGHTEST_FIRST[dtype] if (d := accuracy.distributions.get((dtype, p))) is not None and d.max <= 1]
     return f"{figures}, meets {met[0]}" if met and met[0] != judged_by else figures

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from conformance.accuracy import Accuracy
+from conformance.accuracy import Accuracy, Distribution
 from conformance.records import Case, Item, Run
 from conformance.verdict import Outcome
 
@@ -42,6 +42,16 @@ def accuracies(run: Run) -> dict[str, Accuracy]:
         if item.accuracy:
             grouped[item.implementation].merge(item.accuracy)
     return {name: grouped[name] for name in run.implementations if name in grouped}
+
+
+def judged(run: Run, implementation: str) -> dict[str, Distribution]:
+    """The r of an implementation by dtype, under the profile by which it is judged."""
+    entry = run.implementations[implementation]
+    found: dict[str, Distribution] = {}
+    for accuracy in (accuracy for item in run.items if item.implementation == implementation for accuracy in item.accuracy):
+        if accuracy.profile == entry.judged_by(accuracy.dtype):
+            found.setdefault(accuracy.dtype, Distribution()).merge(accuracy.count, accuracy.max, accuracy.histogram)
+    return found
 
 
 def problems(run: Run) -> dict[str, Counter[str]]:
