@@ -320,3 +320,12 @@ class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
 
 
 Line = Header | Item | Case | Convention | Timing | Growth | SelfComparison | Diagnosis | Footer
+LISTS: Final[dict[type, str]] = {
+    Item: "items",
+    Case: "cases",
+    Convention: "conventions",
+    Timing: "timings",
+    Growth: "growths",
+    SelfComparison: "self_comparisons",
+    Diagnosis: "diagnoses",
+}  # what may come between header and footer, and its name in Totals and Run

@@ -1,24 +1,13 @@
 """Reading a record file: every line is checked, and a file that does not end with its footer is refused."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.records.lines import decode
-from conformance.records.model import (
-    Case,
-    Convention,
-    Diagnosis,
-    Footer,
-    Growth,
-    Header,
-    Item,
-    Line,
-    SelfComparison,
-    Timing,
-    Totals,
-)
+from conformance.records.model import LISTS, Case, Footer, Header, Item, Line, Totals
 from conformance.records.run import Run, merge
 
 
@@ -54,13 +43,7 @@ class _Shard:
     """The lines from a header to its footer."""
 
     header: Header
-    items: list[Item] = field(default_factory=list)
-    cases: list[Case] = field(default_factory=list)
-    conventions: list[Convention] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
-    growths: list[Growth] = field(default_factory=list)
-    self_comparisons: list[SelfComparison] = field(default_factory=list)
-    diagnoses: list[Diagnosis] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     footer: Footer | None = None
 
     def __post_init__(self) -> None:
@@ -71,22 +54,10 @@ class _Shard:
         if self.footer is not None:
             raise UsageError("it comes after the footer")
         self._demand_known(record)
-        if isinstance(record, Case):
-            self.cases.append(record)
-        elif isinstance(record, Item):
-            self.items.append(record)
-        elif isinstance(record, Convention):
-            self.conventions.append(record)
-        elif isinstance(record, Timing):
-            self.timings.append(record)
-        elif isinstance(record, Growth):
-            self.growths.append(record)
-        elif isinstance(record, SelfComparison):
-            self.self_comparisons.append(record)
-        elif isinstance(record, Diagnosis):
-            self.diagnoses.append(record)
-        elif isinstance(record, Footer):
+        if isinstance(record, Footer):
             self._end(record)
+        else:
+            self.lines.append(record)
 
     def _demand_known(self, record: Line) -> None:
         if isinstance(record, Case | Item) and record.requirement not in self.requirements:
@@ -95,10 +66,7 @@ class _Shard:
             raise UsageError(f"the header does not list the implementation {record.implementation!r}")
 
     def _end(self, footer: Footer) -> None:
-        counts = Totals(
-            items=len(self.items), cases=len(self.cases), conventions=len(self.conventions), timings=len(self.timings),
-            growths=len(self.growths), self_comparisons=len(self.self_comparisons), diagnoses=len(self.diagnoses),
-        )  # fmt: skip
+        counts = Totals(**Counter(LISTS[type(line)] for line in self.lines))
         if footer.counts != counts:
             raise UsageError(f"the footer counts {_listed(footer.counts)}, but the file holds {_listed(counts)}")
         self.footer = footer
@@ -111,11 +79,7 @@ class _Shard:
             )
 
     def run(self) -> Run:
-        footers = () if self.footer is None else (self.footer,)
-        return Run(
-            (self.header,), tuple(self.items), tuple(self.cases), tuple(self.conventions), tuple(self.timings),
-            tuple(self.growths), tuple(self.self_comparisons), tuple(self.diagnoses), footers,
-        )  # fmt: skip
+        return Run.of(self.header, self.lines, self.footer)
 
 
 def _records(path: Path, partial: bool) -> Iterator[tuple[int, Line]]:

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
 from conformance.records.model import (
     CONFORMANCE_TIERS,
+    LISTS,
     Case,
     Convention,
     Counts,
@@ -19,6 +21,7 @@ from conformance.records.model import (
     Header,
     ImplementationEntry,
     Item,
+    Line,
     RequirementEntry,
     SelfComparison,
     Timing,
@@ -39,6 +42,15 @@ class Run:
     self_comparisons: tuple[SelfComparison, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
     footers: tuple[Footer, ...] = ()
+
+    @classmethod
+    def of(cls, header: Header, lines: Iterable[Line], footer: Footer | None = None) -> "Run":
+        """The run that the lines between header and footer tell of; without a footer it is truncated."""
+        lists: dict[str, Any] = {name: [] for name in LISTS.values()}
+        for line in lines:
+            lists[LISTS[type(line)]].append(line)
+        footers = () if footer is None else (footer,)
+        return cls((header,), footers=footers, **{name: tuple(found) for name, found in lists.items()})
 
     @property
     def header(self) -> Header:
@@ -111,20 +123,11 @@ def merge(runs: Iterable[Run]) -> Run:
     _same_suite(headers)
     _same_implementations(headers)
     _no_overlap(runs)
-    cases = {(case.id, case.implementation, case.stratum): case for run in runs for case in run.cases}
-    conventions = {(c.id, c.implementation, c.observed): c for run in runs for c in run.conventions}
-    merged = Run(
-        headers,
-        _merged_items(item for run in runs for item in run.items),
-        tuple(cases.values()),
-        tuple(conventions.values()),
-        tuple(timing for run in runs for timing in run.timings),
-        tuple(growth for run in runs for growth in run.growths),
-        tuple(comparison for run in runs for comparison in run.self_comparisons),
-        tuple(diagnosis for run in runs for diagnosis in run.diagnoses),
-        tuple(footer for run in runs for footer in run.footers),
-    )
-    return _ordered(merged)
+    lists: dict[str, Any] = {name: tuple(line for run in runs for line in getattr(run, name)) for name in LISTS.values()}
+    lists["items"] = _merged_items(lists["items"])
+    lists["cases"] = tuple({(case.id, case.implementation, case.stratum): case for case in lists["cases"]}.values())
+    lists["conventions"] = tuple({(c.id, c.implementation, c.observed): c for c in lists["conventions"]}.values())
+    return _ordered(Run(headers, footers=tuple(footer for run in runs for footer in run.footers), **lists))
 
 
 def _ordered(run: Run) -> Run:

@@ -9,19 +9,7 @@ from typing import BinaryIO
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records.lines import encode
-from conformance.records.model import (
-    Case,
-    Convention,
-    Diagnosis,
-    Footer,
-    Growth,
-    Header,
-    Item,
-    Line,
-    SelfComparison,
-    Timing,
-    Totals,
-)
+from conformance.records.model import LISTS, Convention, Footer, Header, Item, Line, Totals
 from conformance.verdict import Outcome
 
 
@@ -60,15 +48,7 @@ class RecordWriter:
         """Writes the footer and closes the file."""
         footer = Footer(
             finished=datetime.now(UTC),
-            counts=Totals(
-                items=self._kinds[Item],
-                cases=self._kinds[Case],
-                conventions=self._kinds[Convention],
-                timings=self._kinds[Timing],
-                growths=self._kinds[Growth],
-                self_comparisons=self._kinds[SelfComparison],
-                diagnoses=self._kinds[Diagnosis],
-            ),
+            counts=Totals(**{name: self._kinds[kind] for kind, name in LISTS.items()}),
             outcomes={outcome: self._outcomes[outcome] for outcome in sorted(self._outcomes)},
             unexpected=self.unexpected,
             exit_code=int(exit_code),

@@ -15,7 +15,6 @@ from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.interruption import FirstInterrupt
 from conformance.records import (
-    Growth,
     Header,
     Line,
     Passes,
@@ -110,7 +109,7 @@ def run_bench(console: Console, options: Options) -> ExitCode:
     code = verdict(lines, own={i.name for i in options.implementations if ":" in i.name}, interrupted=interrupt.asked)
     if writer:
         writer.finish(code)
-    _say(console, report(as_run(header, lines), details=options.details))
+    _say(console, report(Run.of(header, lines), details=options.details))
     _say(console, f"\nThreads: {options.threads}. Load average: {load()}." + (" Interrupted." if interrupt.asked else ""))
     return code
 
@@ -128,16 +127,6 @@ def verdict(lines: Sequence[Line], *, own: set[str], interrupted: bool) -> ExitC
         if timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT) or (timing.outcome.is_failure and timing.implementation in own)
     ]
     return exit_code(unexpected=len(wrong), enough_cases=any(timing.median_seconds is not None for timing in timings))
-
-
-def as_run(header: Header, lines: Sequence[Line]) -> Run:
-    """The measurements as what reports are made from."""
-    return Run(
-        (header,),
-        timings=tuple(line for line in lines if isinstance(line, Timing)),
-        growths=tuple(line for line in lines if isinstance(line, Growth)),
-        self_comparisons=tuple(line for line in lines if isinstance(line, SelfComparison)),
-    )
 
 
 def report(run: Run, *, details: bool = False) -> str:
