@@ -44,7 +44,7 @@ def hidden_value(inputs: AttentionInputs, stream: Stream, argument: float | None
 
 @EDITS.entry("hidden-key")
 def hidden_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """Every key that no query sees set to ``*a`` in all channels (inf and nan too)."""
+    """Every key that no query sees set to ``*a`` in all channels (100 unless said; inf and nan too)."""
     key = inputs.key.copy()
     key[hidden_keys(inputs)] = _number(inputs, argument, 1e2)
     return replace(inputs, key=key)
@@ -75,19 +75,19 @@ def low_visible(inputs: AttentionInputs, stream: Stream, argument: float | None)
 
 @EDITS.entry("put-query")
 def put_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One entry of the query, in the middle row of each head of the first batch row, set to ``*a`` (nan, inf …)."""
+    """One entry of the query, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
     return replace(inputs, query=_put(inputs, inputs.query, argument))
 
 
 @EDITS.entry("put-key")
 def put_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One entry of the key, in the middle row of each head of the first batch row, set to ``*a`` (nan, inf …)."""
+    """One entry of the key, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
     return replace(inputs, key=_put(inputs, inputs.key, argument))
 
 
 @EDITS.entry("put-value")
 def put_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """One entry of the value, in the middle row of each head of the first batch row, set to ``*a`` (nan, inf …)."""
+    """One entry of the value, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
     return replace(inputs, value=_put(inputs, inputs.value, argument))
 
 

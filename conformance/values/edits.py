@@ -133,7 +133,7 @@ def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None
 
 @EDITS.entry("scale-value")
 def scale_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
-    """V times ``*a``; a power of two keeps every bit."""
+    """V times ``*a`` (2 unless said); a power of two keeps every bit."""
     return replace(
         inputs, value=round_to(inputs.value.astype(np.float64) * (2.0 if argument is None else argument), inputs.query.dtype.name)
     )

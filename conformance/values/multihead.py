@@ -12,7 +12,8 @@ from conformance.values.stream import Stream
 
 
 def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
-    """Inputs of variance 1, weights of variance 1/in, biases of deviation 1/2; ``gaussian*a`` multiplies W_q."""
+    """Inputs of variance 1, W_v and W_o of variance 1/in, W_q and W_k of 2.25/in (a factor of 1.5), biases of deviation 1/2;
+    ``gaussian*a`` multiplies W_q."""
     if problem.values.name != "gaussian":
         raise ProblemError(f"multi_head_attention has the value law gaussian only, not {problem.values.name!r}.")
     LAWS.find(problem.values)

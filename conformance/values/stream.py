@@ -26,7 +26,7 @@ class Stream:
         return self._philox.random_raw(count).reshape(shape)
 
     def uniform(self, *shape: int) -> Float[np.ndarray, "..."]:
-        """Multiples of 2⁻³² in (0, 1)."""
+        """Odd multiples of 2⁻³³ in (0, 1)."""
         return np.ldexp((self.words(shape) >> np.uint64(32)).astype(np.float64) + 0.5, -32)
 
     def below(self, bound: int, *shape: int) -> Int[np.ndarray, "..."]:
