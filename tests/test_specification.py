@@ -117,7 +117,8 @@ def _recipes(problem: Problem) -> list[str]:
 
 
 def test_few_shapes_serve_many_cases():
-    """Frameworks that compile do so once per signature; the quick tier has no time for many."""
+    """Frameworks that compile do so once per signature: jax-nn-sdpa needs about 0.1 s for each, 34 s in the quick tier for 294 on
+    two cores, which has 45 s."""
     signatures = set()
     for _, problem in VALID:
         inputs = materialise(problem)
@@ -126,7 +127,7 @@ def test_few_shapes_serve_many_cases():
             forms = problem.mask and problem.mask.form, problem.bias and problem.bias.form
             rest = problem.causal, problem.key_lengths is None, problem.scale is None
             signatures.add((shapes, problem.dtype, *forms, *rest))
-    assert len(signatures) <= 295
+    assert len(signatures) <= 350
 
 
 def test_the_document_is_fresh():
