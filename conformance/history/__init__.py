@@ -1,5 +1,5 @@
 """Many runs over time: how each implementation fared, version by version, as tables and a plot."""
 
-from conformance.history.trend import Point, Trend, trends
+from conformance.history.trend import trends
 
-__all__ = ["Point", "Trend", "trends"]
+__all__ = ["trends"]

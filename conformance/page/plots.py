@@ -53,10 +53,9 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing under a caption; ``description`` says in words what it shows."""
+    """A drawing under a caption."""
 
     caption: str
-    description: str
     svg: Markup
 
 
@@ -74,7 +73,7 @@ def plots_available() -> bool:
 
 
 def draw(caption: str, description: str, specification: dict[str, Any]) -> tuple[Plot, ...]:
-    """The specification as a plot; nothing where vl-convert is not installed."""
+    """The specification as a plot, which shows what ``description`` says in words; nothing where vl-convert is not installed."""
     if not plots_available():
         return ()
     import vl_convert
@@ -88,7 +87,7 @@ def draw(caption: str, description: str, specification: dict[str, Any]) -> tuple
         **specification,
     }
     svg: str = vl_convert.vegalite_to_svg(complete, allowed_base_urls=[])
-    return (Plot(caption, description, _labelled(svg, description)),)
+    return (Plot(caption, _labelled(svg, description)),)
 
 
 def _labelled(svg: str, description: str) -> Markup:
@@ -104,7 +103,7 @@ def ticks(low: float, high: float) -> list[float]:
     return [tick for tick in wanted if low <= tick <= high]
 
 
-def named(order: list[str], **changes: Any) -> dict[str, Any]:
+def named(order: list[str]) -> dict[str, Any]:
     """The y channel: a row for each name, in this order."""
     axis = {"title": None, "labelColor": "currentColor", "grid": False}
-    return {"field": "name", "type": "nominal", "sort": order, "axis": axis, "scale": {"paddingInner": 0.3}, **changes}
+    return {"field": "name", "type": "nominal", "sort": order, "axis": axis, "scale": {"paddingInner": 0.3}}

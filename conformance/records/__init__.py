@@ -9,14 +9,12 @@ from conformance.records.environment import command_line, current_environment
 from conformance.records.lines import decode, encode
 from conformance.records.model import (
     CONFORMANCE_TIERS,
-    SCHEMA_VERSION,
     Case,
     Convention,
     Counts,
     Diagnosis,
     Environment,
     Explanation,
-    Footer,
     Growth,
     Header,
     ImplementationEntry,
@@ -28,7 +26,6 @@ from conformance.records.model import (
     SelfComparison,
     Tier,
     Timing,
-    Totals,
 )
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
@@ -36,8 +33,8 @@ from conformance.records.shards import merge_files, merge_shards
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "CONFORMANCE_TIERS", "SCHEMA_VERSION", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation",
-    "Footer", "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
-    "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "Totals", "command_line", "current_environment", "decode",
+    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation",
+    "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
+    "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "command_line", "current_environment", "decode",
     "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",
 ]  # fmt: skip
