@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from conformance.records import Convention, Run
+from conformance.reports.tallies import answer, conventions_by_operation
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,7 @@ class ConventionMatrix:
 
 def matrices(run: Run) -> list[ConventionMatrix]:
     """A matrix for each operation of which conventions were observed."""
-    grouped: dict[str, list[Convention]] = {}
-    for convention in run.conventions:
-        grouped.setdefault(run.implementations[convention.implementation].operation, []).append(convention)
-    return [_matrix(operation, conventions) for operation, conventions in grouped.items()]
+    return [_matrix(operation, conventions) for operation, conventions in conventions_by_operation(run).items()]
 
 
 def _matrix(operation: str, conventions: list[Convention]) -> ConventionMatrix:
@@ -44,13 +42,17 @@ def _matrix(operation: str, conventions: list[Convention]) -> ConventionMatrix:
 
 def _ranks(conventions: list[Convention]) -> dict[str, int]:
     counted = Counter(convention.observed for convention in conventions if convention.observed is not None)
-    return {answer: rank for rank, (answer, _) in enumerate(counted.most_common())}
+    return {observed: rank for rank, (observed, _) in enumerate(counted.most_common())}
 
 
 def _answer(convention: Convention, ranks: dict[str, int]) -> Answer:
-    declared, observed = convention.declared, convention.observed
-    if observed is None:
-        return Answer("–" if declared is None else f"{declared}?", "unobserved", 0, convention.message)
+    rank = 0 if convention.observed is None else ranks[convention.observed]
+    return Answer(answer(convention), _state(convention), rank, convention.message)
+
+
+def _state(convention: Convention) -> str:
+    if convention.observed is None:
+        return "unobserved"
     if convention.agrees is False:
-        return Answer(f"{declared} ≠ {observed}", "differs", ranks[observed], convention.message)
-    return Answer(observed, "undeclared" if declared is None else "agrees", ranks[observed], convention.message)
+        return "differs"
+    return "undeclared" if convention.declared is None else "agrees"

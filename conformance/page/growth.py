@@ -6,7 +6,7 @@ from typing import Any
 from conformance.page.plots import BELOW, SERIES, WIDTH, Figures, Plot, draw, ticks
 from conformance.page.text import unique_names
 from conformance.records import Growth, Run
-from conformance.reports.format import milliseconds
+from conformance.reports.format import NONE, milliseconds
 from conformance.reports.tables import Table
 
 _TIME = (
@@ -103,7 +103,7 @@ def _table(title: str, growths: list[Growth]) -> Table:
     rows = []
     for growth in growths:
         seconds = dict(zip(growth.lengths, growth.seconds, strict=False))
-        cells = tuple(milliseconds(seconds[length]) if length in seconds else "–" for length in lengths)
+        cells = tuple(milliseconds(seconds[length]) if length in seconds else NONE for length in lengths)
         state = "" if growth.seconds else str(growth.outcome)
         rows.append((growth.implementation, _law(growth.time_exponent) or state, _law(growth.memory_exponent), *cells))
     columns = ("implementation", "time", "memory", *(f"L = {length}" for length in lengths))

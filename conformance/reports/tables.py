@@ -52,13 +52,13 @@ def conventions_tables(run: Run) -> list[Table]:
     """For each operation, implementation × convention: what is declared and what was observed."""
     note = "Observed; (in brackets) where nothing is declared. Declared ≠ observed is a failure. A ? marks what is declared only."
     tables = []
-    for operation, conventions in _by_operation(run).items():
+    for operation, conventions in tallies.conventions_by_operation(run).items():
         identifiers = sorted({convention.id for convention in conventions})
         cells: dict[str, dict[str, str]] = {}
         for convention in conventions:
             own = cells.setdefault(convention.implementation, {})
             answers = [own[convention.id]] if convention.id in own else []  # shards on several machines may differ
-            own[convention.id] = " / ".join([*answers, _answer(convention)])
+            own[convention.id] = " / ".join([*answers, _bracketed(convention)])
         rows = tuple((name, *(own.get(identifier, NONE) for identifier in identifiers)) for name, own in cells.items())
         tables.append(Table(f"Conventions: {operation}", ("implementation", *identifiers), rows, note))
     return tables
@@ -77,20 +77,9 @@ def answers_table(run: Run) -> Table:
     )
 
 
-def _by_operation(run: Run) -> dict[str, list[Convention]]:
-    grouped: dict[str, list[Convention]] = {}
-    for convention in run.conventions:
-        grouped.setdefault(run.implementations[convention.implementation].operation, []).append(convention)
-    return grouped
-
-
-def _answer(convention: Convention) -> str:
-    declared, observed = convention.declared, convention.observed
-    if observed is None:
-        return NONE if declared is None else f"{declared}?"
-    if declared is None:
-        return f"({observed})"
-    return observed if convention.agrees else f"{declared} ≠ {observed}"
+def _bracketed(convention: Convention) -> str:
+    answer = tallies.answer(convention)
+    return f"({answer})" if convention.declared is None and convention.observed is not None else answer
 
 
 def accuracy_table(run: Run) -> Table:

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from conformance.accuracy import Accuracy, Distribution
-from conformance.records import Case, Item, Run
+from conformance.records import Case, Convention, Item, Run
+from conformance.reports.format import NONE
 from conformance.verdict import Outcome
 
 PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED = "passed", "known failures", "unexpected", "unsupported", "skipped"
@@ -69,6 +70,22 @@ def seconds(run: Run) -> dict[str, float]:
     for item in run.items:
         grouped[item.implementation] += item.seconds
     return grouped
+
+
+def conventions_by_operation(run: Run) -> dict[str, list[Convention]]:
+    """What was asked of the implementations of each operation."""
+    grouped: dict[str, list[Convention]] = {}
+    for convention in run.conventions:
+        grouped.setdefault(run.implementations[convention.implementation].operation, []).append(convention)
+    return grouped
+
+
+def answer(convention: Convention) -> str:
+    """What was observed, beside what is declared where that is something else; with a ? what is declared only."""
+    declared, observed = convention.declared, convention.observed
+    if observed is None:
+        return NONE if declared is None else f"{declared}?"
+    return f"{declared} ≠ {observed}" if convention.agrees is False else observed
 
 
 def cases_by_item(run: Run) -> dict[tuple[str, str], list[Case]]:
