@@ -1,6 +1,7 @@
 """How time and memory grow with the length: log-log curves, the exponents in the legend."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from conformance.page.plots import BELOW, SERIES, WIDTH, Figures, Plot, draw, ticks
@@ -8,6 +9,9 @@ from conformance.page.text import unique_names
 from conformance.records import Growth, Run
 from conformance.reports.format import NONE, milliseconds
 from conformance.reports.tables import Table
+
+Points = list[tuple[int, float | None]]  # lengths, and what was measured at each
+Ticks = Callable[[float, float], list[float]]  # the labelled values between two ends of an axis
 
 _TIME = (
     "datum.value < 9e-4 ? format(datum.value * 1e6, '~g') + ' µs' : "
@@ -31,19 +35,20 @@ def growth_figures(run: Run) -> list[Figures]:
 
 def _figures(title: str, growths: list[Growth]) -> Figures:
     shown = unique_names(list(dict.fromkeys(growth.implementation for growth in growths)), limit=30)
-    times: dict[str, Any] = {}
-    memory: dict[str, Any] = {}
+    times: dict[str, tuple[float | None, Points]] = {}
+    memory: dict[str, tuple[float | None, Points]] = {}
     for growth in growths:
         name = shown[growth.implementation]
         times[name] = (growth.time_exponent, list(zip(growth.lengths, growth.seconds, strict=False)))
         memory[name] = (growth.memory_exponent, list(zip(growth.lengths, growth.peak_bytes, strict=False)))
-    plots = (*_curves("Time of a call", times, _TIME), *_curves("Memory beyond inputs and output", memory, _MEMORY))
+    plots = (
+        *_curves("Time of a call", times, _TIME, ticks),
+        *_curves("Memory beyond inputs and output", memory, _MEMORY, _powers_of_two),
+    )
     return Figures(title, plots, _table(title, growths))
 
 
-def _curves(
-    caption: str, curves: dict[str, tuple[float | None, list[tuple[int, float | None]]]], labels: str
-) -> tuple[Plot, ...]:
+def _curves(caption: str, curves: dict[str, tuple[float | None, Points]], labels: str, labelled: Ticks) -> tuple[Plot, ...]:
     values: list[dict[str, Any]] = []
     laws: list[str] = []
     for name, (exponent, points) in curves.items():
@@ -56,23 +61,22 @@ def _curves(
         return ()
     lengths = sorted({value["length"] for value in values})
     description = f"{caption} over lengths {lengths[0]} to {lengths[-1]}, both axes logarithmic: {'; '.join(laws)}."
-    return draw(caption, description, _specification(values, laws, lengths, labels))
+    return draw(caption, description, _specification(values, laws, lengths, labels, labelled))
 
 
-def _labelled(values: list[float], labels: str) -> list[float]:
-    """Powers of two for memory, round numbers of seconds for time."""
-    low, high = min(values) / 1.2, max(values) * 1.2
-    if labels == _TIME:
-        return ticks(low, high)
+def _powers_of_two(low: float, high: float) -> list[float]:
+    """Those between, about six of them where there are many."""
     powers = [2.0**k for k in range(math.floor(math.log2(low)), math.ceil(math.log2(high)) + 1)]
     step = max(round(len(powers) / 6), 1)
     return [power for power in powers[::step] if low <= power <= high]
 
 
-def _specification(values: list[dict[str, Any]], laws: list[str], lengths: list[int], labels: str) -> dict[str, Any]:
+def _specification(
+    values: list[dict[str, Any]], laws: list[str], lengths: list[int], labels: str, labelled: Ticks
+) -> dict[str, Any]:
     colors = [SERIES[number % len(SERIES)] for number in range(len(laws))]
     shapes = [_SHAPES[number // len(SERIES) % len(_SHAPES)] for number in range(len(laws))]
-    sizes = [value["value"] for value in values]
+    low, high = min(value["value"] for value in values) / 1.2, max(value["value"] for value in values) * 1.2
     x = {
         "field": "length", "type": "quantitative",
         "scale": {"type": "log", "domain": [lengths[0], max(lengths[-1], lengths[0] + 1)], "nice": False},
@@ -80,8 +84,8 @@ def _specification(values: list[dict[str, Any]], laws: list[str], lengths: list[
     }  # fmt: skip
     y = {
         "field": "value", "type": "quantitative",
-        "scale": {"type": "log", "domain": [min(sizes) / 1.2, max(sizes) * 1.2], "nice": False},
-        "axis": {"values": _labelled(sizes, labels), "labelExpr": labels, "title": None},
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {"values": labelled(low, high), "labelExpr": labels, "title": None},
     }  # fmt: skip
     color = {"field": "law", "type": "nominal", "sort": laws, "scale": {"domain": laws, "range": colors}}
     shape = {"field": "law", "type": "nominal", "sort": laws, "scale": {"domain": laws, "range": shapes}}
