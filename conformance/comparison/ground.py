@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance.errors import UsageError
-from conformance.records import Environment, Header, ImplementationEntry, Run
+from conformance.records import Environment, ImplementationEntry, Run
 
 # Which random cases are drawn depends on these, and on nothing else.
 _OF_DRAWS = ("suite", "specification", "tier", "seed")
@@ -127,11 +127,3 @@ def _words(value: str | tuple[str, ...] | dict[str, str]) -> list[str]:
     if isinstance(value, dict):
         return [f"{key} {entry}" for key, entry in sorted(value.items())]
     return [value] if isinstance(value, str) else sorted(value)
-
-
-def provenance(header: Header) -> str:
-    """A run in one line."""
-    return (
-        f"started {header.started:%Y-%m-%d %H:%M:%S} UTC, suite {header.suite}, specification {header.specification}, "
-        f"tier {header.tier}, seed {header.seed}"
-    )

@@ -6,9 +6,8 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
-from conformance.comparison.ground import provenance
 from conformance.comparison.model import Comparison, Kind
-from conformance.records import Run
+from conformance.records import Header, Run
 from conformance.reports import markdown, terminal
 from conformance.reports.tables import Table
 
@@ -20,7 +19,7 @@ COLUMNS = ("implementation", "what", "before", "after", "note")
 
 def as_text(comparison: Comparison, base: Run, new: Run) -> str:
     """For a terminal; the verdict stands last."""
-    parts = ["\n".join([f"base  {provenance(base.header)}", f"new   {provenance(new.header)}", *comparison.differences])]
+    parts = ["\n".join([f"base  {_one_line(base.header)}", f"new   {_one_line(new.header)}", *comparison.differences])]
     parts += [terminal.render_table(_narrow(table)) for table in _tables(comparison, SHOWN_IN_TEXT)]
     parts += ["\n".join(f"NOT COMPARED. {remark}" for remark in comparison.not_compared)] if comparison.not_compared else []
     return "\n\n".join([*parts, comparison.verdict])
@@ -29,7 +28,7 @@ def as_text(comparison: Comparison, base: Run, new: Run) -> str:
 def as_markdown(comparison: Comparison, base: Run, new: Run) -> str:
     """For a page; the verdict stands first."""
     escaped = markdown.escaped
-    facts = [f"base: {provenance(base.header)}", f"new: {provenance(new.header)}", *comparison.differences]
+    facts = [f"base: {_one_line(base.header)}", f"new: {_one_line(new.header)}", *comparison.differences]
     parts = ["# Comparison with the baseline", f"**{escaped(comparison.verdict)}**"]
     for table in _tables(comparison, SHOWN_IN_MARKDOWN):
         parts += [f"## {escaped(table.title)}", markdown.render_table(table)]
@@ -67,6 +66,14 @@ def as_json(comparison: Comparison, base: Run, new: Run) -> str:
 
 
 FORMATS: dict[str, Callable[[Comparison, Run, Run], str]] = {"text": as_text, "markdown": as_markdown, "json": as_json}
+
+
+def _one_line(header: Header) -> str:
+    """Which run it was."""
+    return (
+        f"started {header.started:%Y-%m-%d %H:%M:%S} UTC, suite {header.suite}, specification {header.specification}, "
+        f"tier {header.tier}, seed {header.seed}"
+    )
 
 
 def _side(run: Run) -> dict[str, Any]:
