@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support import runs
 
 from conformance.errors import UsageError
 from conformance.expectations import (
@@ -20,6 +19,7 @@ from conformance.expectations import (
 from conformance.records import Environment, Line, Run
 from conformance.specification import requirements
 from conformance.verdict import Outcome
+from tests.support import runs
 
 OUT, NUM = "ATT-OUT-001", "ATT-NUM-002"
 KNOWN = (OUT, NUM)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from support import runs
 
 from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
@@ -16,6 +15,7 @@ from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import Counts, Line, RecordWriter, current_environment, decode, encode, merge, read_records
 from conformance.records.schema import published, schema_text
 from conformance.verdict import Outcome
+from tests.support import runs
 
 
 def accuracy(*values: float) -> Accuracy:
@@ -125,7 +125,7 @@ def test_a_process_that_dies_loses_nothing_recorded(tmp_path: Path) -> None:
     script = (
         "import os, sys; sys.path.insert(0, sys.argv[2])\n"
         "from pathlib import Path\n"
-        "from support import runs\n"
+        "from tests.support import runs\n"
         "from conformance.records import RecordWriter\n"
         "writer = RecordWriter(Path(sys.argv[1]))\n"
         "for record in (runs.header(), runs.item(), runs.case(3)):\n"
@@ -133,7 +133,7 @@ def test_a_process_that_dies_loses_nothing_recorded(tmp_path: Path) -> None:
         "os._exit(11)\n"
     )
     path = tmp_path / "deep" / "records.jsonl"
-    ended = subprocess.run([sys.executable, "-c", script, str(path), str(Path(__file__).parent)], check=False)
+    ended = subprocess.run([sys.executable, "-c", script, str(path), str(Path(__file__).parent.parent)], check=False)
     assert ended.returncode == 11
     assert "truncated" in refusal(path)
     run = read_records(path, partial=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support import runs
 
 from conformance import reports
 from conformance.accuracy import Accuracy
@@ -18,6 +17,7 @@ from conformance.records import Counts, Line, Run, read_records
 from conformance.report_files import write_reports
 from conformance.reports import Table
 from conformance.verdict import Outcome
+from tests.support import runs
 
 REQUIREMENTS = ("ATT-OUT-001", "ATT-OUT-002", "ATT-MASK-001", "ATT-MASK-002", "ATT-MASK-003")
 STAMP = "NOT A CONFORMANCE RESULT"
