@@ -22,7 +22,6 @@ ROOT = Path(__file__).parent.parent
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
 
 # The action's file
 
@@ -165,7 +164,7 @@ def merged(github: dict[str, str], before: dict[str, Any], after: dict[str, Any]
 
 
 def test_what_is_worse_than_the_baseline_is_shown(github: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert merged(github, {}, FAILS, ExitCode.UNEXPECTED) == ExitCode.UNEXPECTED
+    assert merged(github, {}, runs.FAILS, ExitCode.UNEXPECTED) == ExitCode.UNEXPECTED
     assert outputs(github)["worse"] == "1"
     assert "::error title=Worse than the baseline::newly failing: ATT-OUT-001" in capfd.readouterr().out
     assert "# Comparison with the baseline" in Path(github["GITHUB_STEP_SUMMARY"]).read_text()
@@ -175,8 +174,8 @@ def test_what_is_worse_than_the_baseline_is_shown(github: dict[str, str], capfd:
 @pytest.mark.parametrize(
     ("before", "after", "code", "worse", "ends"),
     [
-        (FAILS, FAILS, ExitCode.UNEXPECTED, "0", ExitCode.UNEXPECTED),
-        ({}, {**FAILS, "status": "expected"}, ExitCode.AS_EXPECTED, "0", ExitCode.AS_EXPECTED),
+        (runs.FAILS, runs.FAILS, ExitCode.UNEXPECTED, "0", ExitCode.UNEXPECTED),
+        ({}, {**runs.FAILS, "status": "expected"}, ExitCode.AS_EXPECTED, "0", ExitCode.AS_EXPECTED),
         ({}, {"outcome": Outcome.SKIPPED}, ExitCode.AS_EXPECTED, "1", ExitCode.UNEXPECTED),
         ({}, {"outcome": Outcome.SKIPPED}, ExitCode.INCONCLUSIVE, "1", ExitCode.INCONCLUSIVE),
     ],
@@ -193,7 +192,7 @@ def test_an_unfinished_run_is_shown_and_not_compared(
     github: dict[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.write(Path("base.jsonl"), runs.header(["fine"]), runs.item())
-    runs.write(Path("reports/records.jsonl"), runs.header(["fine"]), runs.item(**FAILS), exit_code=ExitCode.UNEXPECTED)
+    runs.write(Path("reports/records.jsonl"), runs.header(["fine"]), runs.item(**runs.FAILS), exit_code=ExitCode.UNEXPECTED)
 
     def died(inputs: Inputs, records: Path) -> ExitCode:
         runs.write(records, runs.header(["fine"]), runs.item(), exit_code=None)
@@ -252,7 +251,7 @@ def test_a_summary_keeps_within_what_github_takes(github: dict[str, str]) -> Non
     sentence = "x" * 2000
     for number in (1, 2):
         made = runs.header(["fine"], identifiers, shard=f"{number}/2")
-        items = [runs.item("fine", r, reason=sentence, **FAILS) for r in identifiers[number::2]]
+        items = [runs.item("fine", r, reason=sentence, **runs.FAILS) for r in identifiers[number::2]]
         runs.write(Path(f"shards/{number}/records.jsonl"), made, *items, exit_code=ExitCode.UNEXPECTED)
     assert act(github | {"CONFORMANCE_MERGE": "shards/*/records.jsonl"}) == ExitCode.UNEXPECTED
     summary = Path(github["GITHUB_STEP_SUMMARY"]).read_bytes()

@@ -6,22 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from conformance.accuracy import Accuracy
 from conformance.ci import annotations, badge, badges
 from conformance.ci.annotations import Place, place_of
 from conformance.ci.workflow_commands import workflow_command
-from conformance.cli import main
 from conformance.exit_codes import ExitCode
 from conformance.records import Line, Run, read_records
 from conformance.registry import resolve
 from conformance.verdict import Outcome
 from tests.fakes import named
 from tests.support import runs
-
-FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
-
+from tests.support.commands import invoke
 
 # Annotations
 
@@ -36,7 +32,7 @@ def test_workflow_commands_are_escaped() -> None:
 def failing_run(tmp_path: Path, number: int, *more: Line) -> Run:
     identifiers = [f"ATT-OUT-{n:03}" for n in range(number)]
     entry = runs.implementation("flawed", source="src/layers.py:12")
-    items = [runs.item("flawed", requirement, **FAILS) for requirement in identifiers]
+    items = [runs.item("flawed", requirement, **runs.FAILS) for requirement in identifiers]
     return runs.run(tmp_path, runs.header([entry], identifiers), *items, *more, exit_code=ExitCode.UNEXPECTED)
 
 
@@ -105,12 +101,6 @@ def test_an_implementation_knows_its_file_and_line(tmp_path: Path, text: str, li
     assert resolve(f"{tmp_path}/one.py:attention").source == f"{tmp_path}/one.py:{line}"
 
 
-def invoke(*words: str | Path) -> Result:
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 def test_annotate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing_run(source, 1)
     monkeypatch.chdir(source / "src")
@@ -142,7 +132,7 @@ def judged(tmp_path: Path, second: dict[str, Any], tier: str = "full") -> Run:
         ({}, "2/2 requirements", "brightgreen"),
         ({"outcome": Outcome.UNSUPPORTED}, "1/1 requirements, 1 unsupported", "brightgreen"),
         ({"outcome": Outcome.WRONG_VALUE, "status": "expected"}, "1/2 requirements", "yellow"),
-        (FAILS, "1/2 requirements", "red"),
+        (runs.FAILS, "1/2 requirements", "red"),
     ],
 )
 def test_the_badge_of_an_implementation(tmp_path: Path, second: dict[str, Any], message: str, colour: str) -> None:
@@ -153,7 +143,7 @@ def test_the_badge_of_an_implementation(tmp_path: Path, second: dict[str, Any], 
 def test_the_badge_of_a_dtype_names_its_profile_and_largest_r(tmp_path: Path) -> None:
     made = badge(judged(tmp_path, {}), "fine", "float32")
     assert (made["label"], made["message"]) == ("attention float32", "2/2 cases (strict), largest r 0.25")
-    assert badge(judged(tmp_path, FAILS), "fine", "float32")["color"] == "red"
+    assert badge(judged(tmp_path, runs.FAILS), "fine", "float32")["color"] == "red"
     assert badge(judged(tmp_path, {}), "fine", "float16")["message"] == "not judged"
 
 

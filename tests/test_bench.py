@@ -9,11 +9,9 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from conformance import registry, reports
 from conformance.adapter import Implementation, Support
-from conformance.cli import main
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.harness import Subject
@@ -34,6 +32,7 @@ from implementations.pytorch import CudaClock
 from tests import hostile
 from tests.fakes import honest, named
 from tests.support import runs
+from tests.support.commands import invoke
 
 TINY = parse("attention batch=1 heads=2 length=6 width=4 dtype=float32 values=spread.1#0")
 SHAPE = Shape("gqa", "tiny", TINY)
@@ -370,7 +369,7 @@ def test_backward_passes_are_for_those_that_have_gradients_and_suites_that_train
 
 
 def test_every_suite_says_what_it_varies_and_after_whom():
-    listing = CliRunner().invoke(main, ["bench", "--list"]).stdout
+    listing = invoke("bench", "--list").stdout
     for name, suite in SUITES.items():
         assert f"{name}: {suite.meaning}" in listing and suite.source in listing
     assert {"cpu-small", "prefill", "decode", "gqa", "long", "paper"} == set(SUITES)
@@ -443,7 +442,7 @@ def tiny_suite(monkeypatch):
 def test_bench_records_and_shows_what_it_measured(tiny_suite, tmp_path):
     records = tmp_path / "records.jsonl"
     words = ["bench", "--implementation", named("honest"), "--suite", "gqa", "--records", str(records), "--details"]
-    result = CliRunner().invoke(main, words)
+    result = invoke(*words)
     assert result.exit_code in (ExitCode.AS_EXPECTED, ExitCode.INCONCLUSIVE), result.output  # whether noise spoiled it
     run = read_records(records)
     assert run.exit_code == result.exit_code
@@ -471,7 +470,7 @@ def test_bench_records_and_shows_what_it_measured(tiny_suite, tmp_path):
 def test_what_cannot_be_measured_is_one_sentence(words, told):
     if "torch-cuda-*" in words and registry.builtin()["torch-cuda-direct"].missing() is None:
         pytest.skip("there is a CUDA device")
-    result = CliRunner().invoke(main, ["bench", *words])
+    result = invoke("bench", *words)
     assert result.exit_code == ExitCode.USAGE_ERROR
     assert told in result.output and len(result.output.strip().splitlines()) == 1
 

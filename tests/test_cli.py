@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from conformance.cli import main
 from conformance.exit_codes import ExitCode
@@ -19,17 +19,10 @@ from conformance.records import read_records
 from conformance.verdict import Outcome
 from tests.fakes import named
 from tests.support import runs
-from tests.support.commands import run_command
+from tests.support.commands import invoke, run_command
 
 TEXT = "attention batch=1 heads=2 length=3/4 width=4 dtype=float32 values=spread.1#42"
 QUICK = ("--no-timing", "--max-examples", "1", "-k", "ATT-SCALE-001 or ATT-OUT-004")
-
-
-def invoke(*words: str) -> Result:
-    """The command in this process; anything but an exit code is a defect of the suite."""
-    result = CliRunner().invoke(main, words)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 def lines_of(result: Result, state: str) -> list[str]:

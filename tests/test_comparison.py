@@ -13,7 +13,6 @@ from conformance.records import Counts, Header, Item, Line, Run, read_records
 from conformance.verdict import Outcome
 from tests.support import runs
 
-FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
 KNOWN: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "expected", "reason": "a known failure"}
 UNSUPPORTED: dict[str, Any] = {"outcome": Outcome.UNSUPPORTED}
 
@@ -48,20 +47,20 @@ def only(comparison: Comparison) -> Change:
 @pytest.mark.parametrize(
     ("before", "after", "kind"),
     [
-        ({}, FAILS, Kind.NEWLY_FAILING),
-        ({}, {**FAILS, "outcome": Outcome.CRASH}, Kind.NEWLY_FAILING),
-        (UNSUPPORTED, FAILS, Kind.NEWLY_FAILING),
+        ({}, runs.FAILS, Kind.NEWLY_FAILING),
+        ({}, {**runs.FAILS, "outcome": Outcome.CRASH}, Kind.NEWLY_FAILING),
+        (UNSUPPORTED, runs.FAILS, Kind.NEWLY_FAILING),
         ({}, KNOWN, Kind.NEWLY_KNOWN),
-        (FAILS, {}, Kind.FIXED),
+        (runs.FAILS, {}, Kind.FIXED),
         (KNOWN, {"status": "unexpected", "reason": "the failure is gone"}, Kind.FIXED),
         ({}, UNSUPPORTED, Kind.NO_LONGER_RUN),
         ({}, {"outcome": Outcome.SKIPPED}, Kind.NO_LONGER_RUN),
-        (FAILS, UNSUPPORTED, Kind.FAILURE_NOT_RUN),
+        (runs.FAILS, UNSUPPORTED, Kind.FAILURE_NOT_RUN),
         (UNSUPPORTED, {}, Kind.NEWLY_RUN),
-        (FAILS, {**FAILS, "outcome": Outcome.CRASH}, Kind.FAILS_WORSE),
-        ({**FAILS, "outcome": Outcome.CRASH}, FAILS, Kind.FAILS_OTHERWISE),
+        (runs.FAILS, {**runs.FAILS, "outcome": Outcome.CRASH}, Kind.FAILS_WORSE),
+        ({**runs.FAILS, "outcome": Outcome.CRASH}, runs.FAILS, Kind.FAILS_OTHERWISE),
         (KNOWN, {**KNOWN, "outcome": Outcome.ERROR}, Kind.FAILS_OTHERWISE),
-        (KNOWN, FAILS, Kind.UNEXPECTED),
+        (KNOWN, runs.FAILS, Kind.UNEXPECTED),
         ({}, {"status": "unexpected", "reason": "too few examples"}, Kind.UNEXPECTED),
     ],
 )
@@ -73,7 +72,7 @@ def test_an_item_that_changed(made: Any, before: dict[str, Any], after: dict[str
     assert bool(comparison.worse) == (kind in WORSE)
 
 
-@pytest.mark.parametrize("both", [{}, FAILS, KNOWN, UNSUPPORTED, {"outcome": Outcome.SKIPPED}])
+@pytest.mark.parametrize("both", [{}, runs.FAILS, KNOWN, UNSUPPORTED, {"outcome": Outcome.SKIPPED}])
 def test_what_did_not_change_is_no_change(made: Any, both: dict[str, Any]) -> None:
     comparison = made([runs.item(**both)], [runs.item(**both)])
     assert comparison.changes == ()
@@ -82,13 +81,13 @@ def test_what_did_not_change_is_no_change(made: Any, both: dict[str, Any]) -> No
 
 def test_a_new_failure_comes_with_its_message(made: Any) -> None:
     failure = runs.case(1, outcome="WRONG_VALUE", message="At (0, 1): got 2.0, want 1.0.")
-    assert only(made([runs.item(), runs.case(1)], [runs.item(**FAILS), failure])).note == "At (0, 1): got 2.0, want 1.0."
+    assert only(made([runs.item(), runs.case(1)], [runs.item(**runs.FAILS), failure])).note == "At (0, 1): got 2.0, want 1.0."
 
 
 def test_more_and_fewer_cases_of_a_failing_requirement(made: Any) -> None:
     def failing(*numbers: int) -> list[Line]:
         return [
-            runs.item(**FAILS), *(runs.case(n, outcome="WRONG_VALUE" if n in numbers else "PASS") for n in range(4))
+            runs.item(**runs.FAILS), *(runs.case(n, outcome="WRONG_VALUE" if n in numbers else "PASS") for n in range(4))
         ]  # fmt: skip
 
     more = only(made(failing(0), failing(0, 2)))
@@ -108,7 +107,7 @@ def test_further_cases_that_are_stated_as_known_are_not_worse(made: Any) -> None
 
 
 def test_a_case_that_only_the_new_run_has_is_not_said_to_fail_newly(made: Any) -> None:
-    before = [runs.item(**FAILS), runs.case(0, outcome="WRONG_VALUE")]
+    before = [runs.item(**runs.FAILS), runs.case(0, outcome="WRONG_VALUE")]
     comparison = made(before, [*before, runs.case(1, outcome="WRONG_VALUE")])
     assert comparison.changes == ()
     assert comparison.not_compared == (
@@ -122,7 +121,7 @@ def test_a_case_that_only_the_new_run_has_is_not_said_to_fail_newly(made: Any) -
 def test_implementations_and_requirements_that_come_and_go(made: Any) -> None:
     requirements = ["ATT-OUT-001", "ATT-OUT-002"]
     before = [header(requirements=requirements), runs.item(), runs.item("fine", "ATT-OUT-002")]
-    after = [header(implementations=["fine", "flawed"]), runs.item(), runs.item("flawed", **FAILS)]
+    after = [header(implementations=["fine", "flawed"]), runs.item(), runs.item("flawed", **runs.FAILS)]
     comparison = made(before, after)
     assert [(c.kind, c.implementation, c.subject) for c in comparison.changes] == [
         (Kind.ADDED, "flawed", "the implementation"),
@@ -133,7 +132,7 @@ def test_implementations_and_requirements_that_come_and_go(made: Any) -> None:
 
 def test_a_requirement_of_a_newer_specification_is_added_and_not_newly_failing(made: Any) -> None:
     newer = header(requirements=["ATT-OUT-001", "ATT-OUT-002"], specification="1.1")
-    comparison = made([runs.item()], [newer, runs.item(), runs.item("fine", "ATT-OUT-002", **FAILS)])
+    comparison = made([runs.item()], [newer, runs.item(), runs.item("fine", "ATT-OUT-002", **runs.FAILS)])
     change = only(comparison)
     assert (change.kind, change.after) == (Kind.ADDED, "WRONG_VALUE")
     assert "one of the two specifications only" in change.note
@@ -147,7 +146,7 @@ def test_a_requirement_that_says_something_else_is_not_compared(made: Any) -> No
     kept = "ATT-OUT-002"
     before = [header(requirements=["ATT-OUT-001", kept]), runs.item(), runs.item("fine", kept)]
     after = [
-        header(requirements=[reworded, kept], specification="1.1"), runs.item(**FAILS), runs.item("fine", kept)
+        header(requirements=[reworded, kept], specification="1.1"), runs.item(**runs.FAILS), runs.item("fine", kept)
     ]  # fmt: skip
     comparison = made(before, after)
     assert comparison.changes == ()
@@ -174,7 +173,7 @@ def test_a_requirement_that_says_something_else_is_not_compared(made: Any) -> No
 def test_failures_in_other_random_cases_alone_are_not_compared(made: Any, other: dict[str, Any]) -> None:
     passing = [runs.item(counts=Counts(random=9)), runs.case(1)]
     failing = [
-        runs.item(**FAILS, counts=Counts(random=9, failed=1)),
+        runs.item(**runs.FAILS, counts=Counts(random=9, failed=1)),
         runs.case(1),
         runs.case(2, outcome="WRONG_VALUE", stratum="random"),
     ]
@@ -189,13 +188,13 @@ def test_failures_in_other_random_cases_alone_are_not_compared(made: Any, other:
 def test_a_known_failure_that_other_random_cases_make_unexpected_is_not_compared(made: Any) -> None:
     known = runs.case(1, outcome="WRONG_VALUE", status="expected")
     drawn = runs.case(2, outcome="WRONG_VALUE", stratum="random")
-    before, after = [runs.item(**KNOWN), known], [runs.item(**FAILS), known, drawn]
+    before, after = [runs.item(**KNOWN), known], [runs.item(**runs.FAILS), known, drawn]
     assert only(made(before, after)).kind is Kind.UNEXPECTED
     assert made(before, [header(seed=8), *after]).changes == ()
 
 
 def test_a_golden_case_that_fails_is_compared_whatever_the_seed(made: Any) -> None:
-    after = [header(seed=8), runs.item(**FAILS), runs.case(1, outcome="WRONG_VALUE", stratum="golden")]
+    after = [header(seed=8), runs.item(**runs.FAILS), runs.case(1, outcome="WRONG_VALUE", stratum="golden")]
     assert only(made([runs.item(), runs.case(1, stratum="golden")], after)).kind is Kind.NEWLY_FAILING
 
 
@@ -259,7 +258,7 @@ def test_accuracy_is_compared_on_equal_problems_only(made: Any) -> None:
 
 def test_failing_cases_say_nothing_of_accuracy(made: Any) -> None:
     def failing(r: float) -> list[Line]:
-        return [runs.item(**FAILS), runs.case(0, r=0.2), runs.case(1, r=r, outcome="WRONG_VALUE")]
+        return [runs.item(**runs.FAILS), runs.case(0, r=0.2), runs.case(1, r=r, outcome="WRONG_VALUE")]
 
     assert made(failing(2.0), failing(9.0)).changes == ()
 

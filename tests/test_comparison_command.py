@@ -5,15 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from conformance.cli import main
 from conformance.exit_codes import ExitCode
 from conformance.records import Header
-from conformance.verdict import Outcome
 from tests.support import runs
-
-FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
+from tests.support.commands import invoke
 
 
 def header(**changes: Any) -> Header:
@@ -23,18 +19,12 @@ def header(**changes: Any) -> Header:
 # What it prints
 
 
-def invoke(*words: str | Path) -> Result:
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     failure = runs.case(1, outcome="WRONG_VALUE", message="At (0,): got <b>2</b> | want 1")
     return (
         runs.write(tmp_path / "base.jsonl", header(), runs.item(), runs.case(1)),
-        runs.write(tmp_path / "new.jsonl", header(seed=8), runs.item(**FAILS), failure, exit_code=ExitCode.UNEXPECTED),
+        runs.write(tmp_path / "new.jsonl", header(seed=8), runs.item(**runs.FAILS), failure, exit_code=ExitCode.UNEXPECTED),
     )
 
 
@@ -76,7 +66,7 @@ def test_long_lists_are_cut_in_text_and_whole_in_json(tmp_path: Path) -> None:
     requirements = [f"ATT-OUT-{number:03}" for number in range(30)]
     paths = [
         runs.write(tmp_path / name, header(requirements=requirements), *(runs.item("fine", r, **how) for r in requirements))
-        for name, how in (("a", {}), ("b", FAILS))
+        for name, how in (("a", {}), ("b", runs.FAILS))
     ]
     text = invoke("diff", *paths).stdout
     assert "… and 10 more." in text

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from conformance.cli import main
 from conformance.dtypes import DTYPES
 from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue, kill_tables, kills, kinds
@@ -16,6 +14,7 @@ from conformance.faults.pending import PENDING
 from conformance.faults.steps import attend
 from conformance.judging import Judge
 from conformance.specification import requirements
+from tests.support.commands import invoke
 
 UNSCALED = Fault(
     id="unscaled",
@@ -128,7 +127,7 @@ def test_processes_find_what_one_finds(judge):
 
 
 def test_the_command_ends_well_where_all_are_killed_and_writes_what_it_found(tmp_path):
-    result = CliRunner().invoke(main, ["faults", "--only", "scale-missing", "--out", str(tmp_path)])
+    result = invoke("faults", "--only", "scale-missing", "--out", str(tmp_path))
     assert result.exit_code == ExitCode.AS_EXPECTED, result.output
     assert "scale-missing" in result.output
     assert "1 faults in 4 pairs" in (tmp_path / "faults.md").read_text(encoding="utf-8")
@@ -136,7 +135,7 @@ def test_the_command_ends_well_where_all_are_killed_and_writes_what_it_found(tmp
 
 
 def test_a_pattern_without_a_fault_is_one_sentence():
-    result = CliRunner().invoke(main, ["faults", "--only", "no-such-*"])
+    result = invoke("faults", "--only", "no-such-*")
     assert result.exit_code == ExitCode.USAGE_ERROR
     assert "no-such-*" in result.output and "Traceback" not in result.output
 

@@ -7,25 +7,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
 
-from conformance.accuracy import Accuracy
-from conformance.cli import main
 from conformance.exit_codes import ExitCode
 from conformance.history import trends
 from conformance.records import Line, read_records
 from conformance.verdict import Outcome
 from tests.support import runs
+from tests.support.commands import invoke
 
 REQUIREMENTS = ("ATT-OUT-001", "ATT-OUT-002", "ATT-OUT-003")
-FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
-
-
-def accuracy(*values: float, profile: str = "strict") -> Accuracy:
-    made = Accuracy()
-    for value in values:
-        made.add("float32", profile, value)
-    return made
 
 
 def written(folder: Path, day: int, *lines: Line, version: str = "2.4.6", **changes: Any) -> Path:
@@ -40,15 +30,15 @@ def written(folder: Path, day: int, *lines: Line, version: str = "2.4.6", **chan
 def files(tmp_path: Path) -> list[Path]:
     """Three runs: the second mends a failure with a new version, the third is slower."""
     first = [
-        runs.item("fine", REQUIREMENTS[0], accuracy=accuracy(0.5).entries()),
-        runs.item("fine", REQUIREMENTS[1], **FAILS),
+        runs.item("fine", REQUIREMENTS[0], accuracy=runs.accuracy(0.5)),
+        runs.item("fine", REQUIREMENTS[1], **runs.FAILS),
         runs.item("fine", REQUIREMENTS[2], outcome=Outcome.UNSUPPORTED),
         runs.item("flawed", REQUIREMENTS[0]),
         runs.timing("fine", "decode", baseline="numpy-direct", ratio=2.0),
         runs.timing("fine", "prefill", baseline="numpy-direct", ratio=100.0),
     ]
     second = [
-        runs.item("fine", REQUIREMENTS[0], accuracy=accuracy(0.25).entries()),
+        runs.item("fine", REQUIREMENTS[0], accuracy=runs.accuracy(0.25)),
         runs.item("fine", REQUIREMENTS[1]),
         runs.timing("fine", "decode", baseline="numpy-direct", ratio=3.0),
     ]
@@ -56,12 +46,6 @@ def files(tmp_path: Path) -> list[Path]:
         written(tmp_path, 3, *second, version="2.5.0"), written(tmp_path, 1, *first),
         written(tmp_path, 2, *second, version="2.5.0"),
     ]  # fmt: skip
-
-
-def invoke(*words: str | Path) -> Result:
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 def test_points_stand_in_the_order_of_time_with_their_figures(files: list[Path]) -> None:
@@ -83,7 +67,7 @@ def test_speed_is_of_the_shapes_that_all_runs_have(files: list[Path]) -> None:
 
 
 def test_r_under_another_profile_does_not_count(tmp_path: Path) -> None:
-    both = (*accuracy(0.2).entries(), *accuracy(9.0, profile="eager").entries())
+    both = (*runs.accuracy(0.2), *runs.accuracy(9.0, profile="eager"))
     path = written(tmp_path, 1, runs.item("fine", REQUIREMENTS[0], accuracy=both))
     assert trends([read_records(path)])[0].points[0].accuracy == {"float32": (0.2, 0.2)}
 

@@ -3,7 +3,6 @@
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -11,9 +10,6 @@ import pytest
 from conformance import reports
 from conformance.verdict import Outcome
 from tests.support import runs
-
-FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}
-
 
 ATTRIBUTES = {
     "testsuites": ({"name", "time", "tests", "failures", "errors", "disabled"}, set()),
@@ -38,7 +34,7 @@ CHILDREN = {
 def junit(tmp_path: Path) -> ElementTree.Element:
     identifiers = [f"ATT-OUT-{number:03}" for number in range(1, 6)]
     outcomes = (
-        {}, FAILS, {"outcome": Outcome.CRASH, "status": "unexpected"}, {"outcome": Outcome.UNSUPPORTED},
+        {}, runs.FAILS, {"outcome": Outcome.CRASH, "status": "unexpected"}, {"outcome": Outcome.UNSUPPORTED},
         {"outcome": Outcome.WRONG_VALUE, "reason": "known \x00 \x1b[31m"},
     )  # fmt: skip
     items = [runs.item("flawed", r, seconds=1234.5678, **how) for r, how in zip(identifiers, outcomes, strict=True)]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.page import MISSING, make_page, plots, write_page
@@ -25,21 +24,14 @@ PICTURE = Picture(
 GROWTH = {"operation": "attention", "dtype": "float32", "outcome": Outcome.PASS, "lengths": (256, 512, 1024)}
 
 
-def accuracy(*values: float) -> tuple[AccuracyEntry, ...]:
-    made = Accuracy()
-    for r in values:
-        made.add("float32", "strict", r)
-    return made.entries()
-
-
 def records(name: str = "flawed") -> tuple[Line, ...]:
     wrong = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected", "counts": Counts(designed=5, failed=2)}
     again = f"attention-conformance repro 'attention …' --implementation {name}"
     return (
         runs.header(("fine", name), REQUIREMENTS),
         *(runs.item("fine", requirement) for requirement in REQUIREMENTS[1:]),
-        runs.item("fine", "ATT-OUT-001", accuracy=accuracy(0.1, 0.25, 0.5)),
-        runs.item(name, "ATT-OUT-001", accuracy=accuracy(0.0, 0.2, math.inf), **wrong),
+        runs.item("fine", "ATT-OUT-001", accuracy=runs.accuracy(0.1, 0.25, 0.5)),
+        runs.item(name, "ATT-OUT-001", accuracy=runs.accuracy(0.0, 0.2, math.inf), **wrong),
         runs.case(1, name, outcome="WRONG_VALUE", r=9.0, message="At (0, 1, 1, 2): got 6.0.", repro=again, picture=PICTURE),
         runs.item(name, "ATT-MASK-001", outcome=Outcome.ERROR, reason="raises for booleans"),
         runs.case(2, name, "ATT-MASK-001", outcome="ERROR", status="expected", message="TypeError: no booleans"),

@@ -9,7 +9,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import Counts, Line, RecordWriter, current_environment, decode, encode, merge, read_records
@@ -17,17 +16,9 @@ from conformance.records.schema import published, schema_text
 from conformance.verdict import Outcome
 from tests.support import runs
 
-
-def accuracy(*values: float) -> Accuracy:
-    made = Accuracy()
-    for value in values:
-        made.add("float32", "strict", value)
-    return made
-
-
 RECORDS: tuple[Line, ...] = (
     runs.header(),
-    runs.item(accuracy=accuracy(0.0, 0.5, math.inf).entries(), observations={"repeats_bitwise": True, "note": "a", "n": 2}),
+    runs.item(accuracy=runs.accuracy(0.0, 0.5, math.inf), observations={"repeats_bitwise": True, "note": "a", "n": 2}),
     runs.item("flawed", outcome=Outcome.WRONG_VALUE, status="unexpected", counts=Counts(golden=1, designed=2, failed=1)),
     runs.case(1, index=(0, 1, 2), r=0.5, got=1.5, want=1.25, budget=0.5),
     runs.case(2, "flawed", outcome="NONFINITE", got=math.nan, want=-math.inf, r=math.inf, message="At (0,): got nan."),
@@ -231,7 +222,7 @@ def test_line_after_the_footer(path: Path) -> None:
 def shards(tmp_path: Path, *second: Line, **header: object) -> list[Path]:
     first = [
         runs.header(seed=1),
-        runs.item("flawed", counts=Counts(designed=2, random=5), examples=5, seconds=1.0, accuracy=accuracy(0.5).entries()),
+        runs.item("flawed", counts=Counts(designed=2, random=5), examples=5, seconds=1.0, accuracy=runs.accuracy(0.5)),
         runs.case(1, "flawed"),
     ]
     return [
@@ -243,7 +234,7 @@ def shards(tmp_path: Path, *second: Line, **header: object) -> list[Path]:
 SECOND = (
     runs.item(
         "flawed", outcome=Outcome.WRONG_VALUE, status="unexpected", reason="b", counts=Counts(designed=1, random=4, failed=1),
-        examples=4, seconds=2.0, accuracy=accuracy(3.0).entries(),
+        examples=4, seconds=2.0, accuracy=runs.accuracy(3.0),
     ),
     runs.case(2, "flawed", outcome="WRONG_VALUE"),
     runs.item(),

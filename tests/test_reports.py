@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance import reports
-from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records import Counts, Line, Run, read_records
@@ -24,14 +23,6 @@ STAMP = "NOT A CONFORMANCE RESULT"
 NASTY = "a|b <c> *d*\x00\nsecond line"
 
 
-def accuracy(**by_dtype: tuple[float, ...]) -> Accuracy:
-    made = Accuracy()
-    for dtype, values in by_dtype.items():
-        for value in values:
-            made.add(dtype, "strict" if dtype == "float32" else "eager", value)
-    return made
-
-
 def records(**header: object) -> tuple[Line, ...]:
     absent = runs.implementation("absent", missing="PyTorch is not installed: pip install torch.", framework_version=None)
     entries = ("fine", "flawed", absent)
@@ -42,10 +33,12 @@ def records(**header: object) -> tuple[Line, ...]:
     return (
         runs.header(entries, REQUIREMENTS, **header),
         *(runs.item("fine", r, counts=Counts(golden=1, designed=2, random=10), seconds=0.5) for r in REQUIREMENTS[1:]),
-        runs.item("fine", counts=Counts(designed=3), accuracy=accuracy(float32=(0.1, 0.2, 0.9), float16=(0.5,)).entries()),
         runs.item(
-            "flawed", counts=Counts(designed=4, failed=3), reason=NASTY, accuracy=accuracy(float32=(7.0,)).entries(), **wrong
+            "fine",
+            counts=Counts(designed=3),
+            accuracy=(*runs.accuracy(0.1, 0.2, 0.9), *runs.accuracy(0.5, dtype="float16", profile="eager")),
         ),
+        runs.item("flawed", counts=Counts(designed=4, failed=3), reason=NASTY, accuracy=runs.accuracy(7.0), **wrong),
         runs.case(
             1, "flawed", outcome="WRONG_VALUE", r=7.0, message="At (0,): got 1.0, want 2.0.", repro="attention-conformance repro"
         ),

@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from conformance import reports
-from conformance.cli import main
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records import Line, Run, merge_shards, read_records
@@ -16,7 +14,7 @@ from conformance.shards import Shard
 from conformance.verdict import Outcome
 from tests.fakes import named
 from tests.support import runs
-from tests.support.commands import run_command
+from tests.support.commands import invoke, run_command
 
 # Some requirements of several areas, conventions, and the failure that the implementation is known to have.
 SELECTED = "OUT-00 or SCALE-01 or NUM or CON-EMPTY or CON-POL"
@@ -71,10 +69,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run_command("run", *QUICK, "--records", "2.jsonl", "--shard", "2/2", "--", "-p", "no:xdist", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
-
-
-def invoke(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def tables(run: Run) -> list[reports.Table]:

@@ -1,11 +1,22 @@
-"""Running the command line as a user does, in a process of its own."""
+"""Running the command line: as a user does, in a process of its own, or within this one, which is quicker."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from conformance.cli import main
 
 
 def run_command(*arguments: str, folder: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """``attention-conformance`` with ``arguments``, in ``folder``; the exit code is for the caller to look at."""
     command = [sys.executable, "-m", "conformance", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def invoke(*words: str | Path) -> Result:
+    """The command in this process; anything but an exit code is a defect of the suite."""
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result

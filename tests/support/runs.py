@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.exit_codes import ExitCode
 from conformance.records import (
     Case,
@@ -35,6 +36,8 @@ LINUX = Environment(
     instruction_set="avx512",
     packages={"numpy": "2.4.6", "torch": "2.13.0+cpu"},
 )
+
+FAILS: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected"}  # of an item
 
 
 def digest(number: int) -> str:
@@ -107,6 +110,14 @@ def case(
         outcome=Outcome(outcome),
         **{**defaults, **changes},
     )
+
+
+def accuracy(*values: float, dtype: str = "float32", profile: str = "strict") -> tuple[AccuracyEntry, ...]:
+    """How the values of r are distributed, for an item."""
+    made = Accuracy()
+    for r in values:
+        made.add(dtype, profile, r)
+    return made.entries()
 
 
 def convention(implementation: str = "fine", identifier: str = "CON-EMPTY-ROW", **changes: Any) -> Convention:
