@@ -1,13 +1,16 @@
 """Whether an adapter is sound, before conformance is judged: it takes arrays, returns one of the due shape and dtype, and raises
 on nothing that it declares. Right values are not asked for here."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from types import ModuleType
 
 import numpy as np
 
+from conformance import registry
 from conformance.adapter import Implementation
 from conformance.declarations import foreign_parameters, unknown_words
 from conformance.errors import Unsupported
@@ -17,6 +20,7 @@ from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem
 from conformance.problem.multihead import OUTPUTS, WEIGHTS
 from conformance.verdict import Outcome
 
+FRAMEWORKS = frozenset(registry.frameworks())
 OK, FAIL, NOTE = "ok", "FAIL", "note"
 MATTERS_OF_CONVENTION = frozenset({"odd-width"})  # they may be refused
 WAYS_OUT = {
@@ -89,7 +93,7 @@ class _Trial:
         if other:
             return Finding(FAIL, what, other)
         if judgement.verdict.outcome in UNSOUND:
-            return Finding(FAIL, what, self._explained(judgement))
+            return Finding(FAIL, what, f"{self._explained(judgement)} {self._other_framework()}".rstrip())
         return Finding(NOTE, what, f"the shape and dtype due; of the values, which `run` judges: {judgement.verdict.message}")
 
     def each(self, kind: str, names: tuple[str, ...] | list[str], make: Callable[[str], Problem | None]) -> Iterator[Finding]:
@@ -178,6 +182,13 @@ class _Trial:
             except Unsupported:
                 continue
         return None
+
+    def _other_framework(self) -> str:
+        """A sentence where the function's module imports another framework than the one whose arrays it was given."""
+        module = sys.modules.get(getattr(self.implementation.function, "__module__", ""), sys)
+        packages = {value.__name__.split(".")[0] for value in vars(module).values() if isinstance(value, ModuleType)}
+        others = sorted(packages & (FRAMEWORKS - {self.implementation.framework.name, "numpy"}))
+        return f"Its module imports {others[0]}: say --framework {others[0]} if it takes arrays of that." if others else ""
 
     def _other_axes(self) -> str:
         """A sentence where the simplest problem comes out right with length and heads the other way round."""

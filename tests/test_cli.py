@@ -384,3 +384,17 @@ def test_a_fault_that_a_diagnosis_names_is_explained() -> None:
     explained = invoke("explain", "scale-missing")
     assert explained.exit_code == ExitCode.AS_EXPECTED
     assert "ATT-SCALE-001" in explained.stdout
+
+
+def test_a_forgotten_framework_is_guessed_from_what_the_file_imports(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "mine.py").write_text("import torch\n\ndef attention(q, k, v):\n    return torch.softmax(q, -1)\n")
+    done = run_command("smoke", "mine.py:attention", folder=tmp_path)
+    assert done.returncode == ExitCode.UNEXPECTED
+    assert "say --framework torch" in done.stdout
+    run = run_command(
+        "run", "--implementation", "mine.py:attention", "--tier", "quick", "-n", "0", "-k", "ATT-OUT-00", "--no-diagnosis",
+        folder=tmp_path,
+    )  # fmt: skip
+    assert "`attention-conformance smoke mine.py:attention`" in run.stdout
+    assert "Speed" not in run.stdout, "who asks for some requirements has not asked for speed"

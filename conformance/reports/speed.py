@@ -102,6 +102,8 @@ def _unjudged(timings: list[Timing]) -> str:
 
 
 def _pace(timing: Timing) -> str:
+    if timing.outcome is Outcome.UNSUPPORTED and timing.message:
+        return f"{timing.outcome}: {timing.message}"
     if timing.outcome is not Outcome.PASS or timing.median_seconds is None:
         return str(timing.outcome)
     share = "" if timing.percent_of_matmul is None else f", {percent(timing.percent_of_matmul)}"

@@ -1,13 +1,16 @@
 """A run as text for a terminal."""
 
 import textwrap
+from collections import Counter
 
 from tabulate import tabulate
 
 from conformance.records import Run
 from conformance.reports import speed, tables
 from conformance.reports.format import stamp, verdict
+from conformance.verdict import Outcome
 
+UNSOUND = (Outcome.ERROR, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 SHOWN_LINES, SHOWN_IDS = 20, 6
 WIDTH = 116
 
@@ -32,7 +35,7 @@ def terminal_summary(run: Run) -> str:
         tables.missing_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
-    parts.append("\n".join([*_inverted(run), *_unexpected(run)]))
+    parts.append("\n".join([*_inverted(run), *_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
     parts.append("\n".join(filter(None, (verdict(run), stamp(run)))))
     return "\n\n".join(filter(None, parts))
@@ -45,6 +48,18 @@ def _inverted(run: Run) -> list[str]:
         'If that is no accident, declare CON-POLARITY "true-ignores".'
         for c in run.conventions
         if c.id == "CON-POLARITY" and c.declared is None and c.observed == "true-ignores"
+    ]
+
+
+def _unsound(run: Run) -> list[str]:
+    """The user's own functions of which most requirements fail in a way that wrong layouts and frameworks show."""
+    ran = Counter(item.implementation for item in run.items if item.outcome.was_run and ":" in item.implementation)
+    unsound = Counter(item.implementation for item in run.unexpected if item.outcome in UNSOUND)
+    return [
+        f"NOTE: most results of {name} are {', '.join(UNSOUND)}: `attention-conformance smoke {name}`, with the options of this "
+        "run, says whether the adapter is sound."
+        for name, number in ran.items()
+        if 2 * unsound[name] > number
     ]
 
 
