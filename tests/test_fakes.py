@@ -111,6 +111,17 @@ def test_one_that_dies_costs_its_own_item(tmp_path: Path) -> None:
     assert parse(text).scale is not None
 
 
+def test_a_death_that_is_expected_is_no_surprise(tmp_path: Path) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text('[[expected]]\nrequirement = "ATT-SCALE-005"\noutcome = "CRASH"\nreason = "ends the process"\n')
+    completed = run_command(
+        "run", "--implementation", f"{hostile.FILE}:dying", "--tier", "quick", "--no-timing", "-n", "1",
+        "-k", "ATT-SCALE-005", "--expectations", str(known), "--reports", str(tmp_path),
+    )  # fmt: skip
+    assert completed.returncode == 0, completed.stdout
+    assert "1 of 1 items, 0 unexpected" in completed.stderr
+
+
 def test_one_that_dies_when_a_convention_is_observed_says_which_one(tmp_path: Path) -> None:
     reasons = {item.reason for item in _run(tmp_path, "dying_of_masks", "-n", "1", keyword="ATT-MASK-001").items}
     assert len(reasons) == 1

@@ -171,14 +171,15 @@ class Recorder:
         ending = f"gave no answer within {self.settings.time_limit:g} s" if timed_out else "ended the process"
         last = self._watchdog.trace(worker)
         what = f"The implementation {ending}{f', when it was asked about {last.convention}' if last.convention else ''}."
-        self.progress.advance(True)
         again = self._again(match["implementation"], last.text)
         if match["id"].startswith("CON"):
             unknown = {"declared": None, "observed": None, "agrees": None}
             self._record(Convention(id=match["id"], implementation=match["implementation"], message=what, **unknown))
+            self.progress.advance(True)
             report.longrepr = "\n  ".join((f"{match['id']} on {match['implementation']}: {outcome}", what, *again))
             return
         status = self.settings.expectations.for_(match["implementation"]).judge_item(match["id"], outcome)
+        self.progress.advance(not status.expected)
         reason = status.reason or (f"{what} The problem was: {last.text}" if last.text else what)
         item = Item(
             requirement=match["id"], implementation=match["implementation"], outcome=outcome, seconds=elapsed, reason=reason,
