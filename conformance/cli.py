@@ -253,32 +253,20 @@ def soak(options: tuple[str, ...]) -> None:
 @click.option("--honest", is_flag=True, help="run implementations that are right: none of them may be rejected")
 @click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --honest: seeds of the random cases")
+@click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write what was found to this folder too")
-def faults(only: str, matrix: bool, compare: bool, honest: bool, diagnose: bool, seeds: int, out: Path | None) -> ExitCode:
+def faults(
+    only: str, matrix: bool, compare: bool, honest: bool, diagnose: bool, seeds: int, processes: int | None, out: Path | None
+) -> ExitCode:
     """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
+    from conformance.diagnosis import command as diagnosis
     from conformance.faults import command
 
     if diagnose:
-        return _diagnose(only, out)
+        return diagnosis.diagnose(only, out, processes)
     if honest:
-        return command.honest(seeds, out)
-    return command.compare(only, out) if compare else command.kill(only, matrix, out)
-
-
-def _diagnose(only: str, out: Path | None) -> ExitCode:
-    from conformance.diagnosis.measure import LEFT_OUT, PAIRS, diagnose_all, report
-    from conformance.faults.command import with_bar
-    from conformance.faults.kills import chosen
-
-    faults = chosen(only)
-    measured = with_bar("faults", len(faults) + LEFT_OUT + PAIRS, lambda progress: diagnose_all(faults, progress=progress))
-    click.echo(report(measured))
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        path = out / "diagnosed.md"
-        path.write_text(f"# Faults diagnosed\n\n{report(measured, 'github')}\n", encoding="utf-8")
-        _wrote([path])
-    return ExitCode.AS_EXPECTED if measured.in_order else ExitCode.UNEXPECTED
+        return command.honest(seeds, out, processes)
+    return command.compare(only, out, processes) if compare else command.kill(only, matrix, out, processes)
 
 
 @main.group()

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
+from conformance.cli import main
 from conformance.diagnosis import Diagnosis, diagnose
 from conformance.diagnosis.choice import varied
-from conformance.diagnosis.measure import diagnose_all, failures, name_fault, report
+from conformance.diagnosis.measure import diagnose_all, failures, jobs_for, name_fault, report
+from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue
 from conformance.harness import Subject
 from conformance.judging import Judge
@@ -324,10 +327,17 @@ def test_a_fault_of_the_catalogue_is_named_and_not_replaced_when_it_is_left_out(
 
 
 def test_the_measurement_tells_totals():
-    measured = diagnose_all([catalogue()["sinusoid-not-added"], catalogue()["sinusoid-subtracted"]], processes=1)
+    measured = diagnose_all(jobs_for([catalogue()["sinusoid-not-added"], catalogue()["sinusoid-subtracted"]]), processes=1)
     assert measured.in_order
     assert "2 faults: 2 named first" in report(measured)
     assert "Named: 100.0%" in report(measured)
+
+
+def test_the_command_says_how_good_it_is_and_writes_it(tmp_path):
+    words = ["faults", "--diagnose", "--only", "sinusoid-not-added", "--processes", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == ExitCode.AS_EXPECTED, result.output
+    assert "1 faults: 1 named first" in (tmp_path / "diagnosed.md").read_text(encoding="utf-8")
 
 
 # At the end of a run

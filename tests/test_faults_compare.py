@@ -87,6 +87,14 @@ def test_faults_of_behaviour_and_equivalent_ones_are_left_out():
     assert left == {fault.id for fault in catalogue().values() if fault.behaviour is not None or fault.equivalent}
 
 
+def test_jobs_have_each_pair_and_each_honest_implementation_once():
+    faults = [catalogue()["scale-missing"], catalogue()["sinusoid-not-added"]]
+    jobs = compare.jobs_for(faults, ["numpy-direct", "numpy-sinusoidal"])
+    assert sum(map(compare.size, jobs)) == 2 + sum(len(fault.dtypes) for fault in faults)
+    pairs = {pair for job in jobs if not isinstance(job, str) for pair in job}
+    assert pairs == {(fault.id, dtype) for fault in faults for dtype in fault.dtypes}
+
+
 def test_honest_outputs_are_accepted_by_the_budget_and_not_by_all():
     rejected = compare.judge_honest("numpy-multi-head").rejected
     by_budget = [counts for (rule, _, _), counts in rejected.items() if rule == BUDGET]

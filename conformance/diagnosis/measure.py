@@ -9,11 +9,8 @@ may round where they should not?
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import cache
 from math import inf
-from multiprocessing import get_context
 
 import numpy as np
 from tabulate import tabulate
@@ -30,20 +27,19 @@ from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
 from conformance.faults.functions import PROFILE, implementation_of
 from conformance.faults.honest_variants import variants
+from conformance.faults.kills import FIXED, QUICK, judge_of_process
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.inputs import Inputs
 from conformance.judging import Judge
 from conformance.problem import Problem, parse
-from conformance.run_options import DEFAULT_SEED, TIERS
 from conformance.specification import requirements
-from conformance.threads import single_threads
+from conformance.threads import in_processes
 
-FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
-QUICK = replace(FIXED, examples=TIERS["quick"])
 LEFT_OUT = 20
 PAIRS = 20
 TARGET = 0.95
+Job = tuple[str, str]  # of a fault, two joined by "+", or an implementation that is right; one of QUESTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,27 +198,30 @@ class Measurement:
         return self.share >= TARGET and not any(self.of(question, "wrong") for question in ("two at once", "left out", "right"))
 
 
-def diagnose_all(
-    faults: Sequence[Fault] | None = None, processes: int = 2, progress: Callable[[int], None] = lambda done: None
-) -> Measurement:
-    """Names every fault; LEFT_OUT of them, evenly spread over the catalogue, once more without themselves; PAIRS of them; and,
-    where all faults are asked for, the implementations that are right."""
-    chosen = [fault for fault in (catalogue().values() if faults is None else faults) if not fault.equivalent]
+def jobs_for(faults: Sequence[Fault]) -> list[Job]:
+    """Every fault to be named; LEFT_OUT of them, evenly spread over the catalogue, once more without themselves; PAIRS of them;
+    and, where ``faults`` are the whole catalogue, the implementations that are right."""
+    chosen = [fault for fault in faults if not fault.equivalent]
     spread = chosen[:: max(1, len(chosen) // LEFT_OUT)][:LEFT_OUT]
-    right = variants() if faults is None or len(faults) == len(catalogue()) else {}
-    work = [
+    right = variants() if len(faults) == len(catalogue()) else {}
+    return [
         *((fault.id, "named") for fault in chosen),
         *((fault.id, "left out") for fault in spread),
         *((f"{first.id}+{second.id}", "two at once") for first, second in pairs(chosen)),
         *((name, "right") for name in right),
     ]
-    namings: list[Naming] = []
-    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for finished in as_completed([pool.submit(_naming, *one) for one in work]):
-            namings.append(finished.result())
-            progress(1)
-    place = {one: number for number, one in enumerate(work)}
-    return Measurement(tuple(sorted(namings, key=lambda naming: place[naming.subject, naming.question])))
+
+
+def diagnose_all(
+    jobs: Sequence[Job], processes: int | None = None, progress: Callable[[int], None] = lambda done: None
+) -> Measurement:
+    """The namings of ``jobs`` in their order, from so many processes, one a core if None. ``progress`` hears how many more are
+    done."""
+    namings: dict[Job, Naming] = {}
+    for job, naming in in_processes(_naming, jobs, processes):
+        namings[job] = naming
+        progress(1)
+    return Measurement(tuple(namings[job] for job in jobs))
 
 
 def pairs(faults: Sequence[Fault]) -> list[tuple[Fault, Fault]]:
@@ -240,19 +239,14 @@ def pairs(faults: Sequence[Fault]) -> list[tuple[Fault, Fault]]:
     return found
 
 
-def _naming(subject: str, question: str) -> Naming:
+def _naming(job: Job) -> Naming:
+    (subject, question), judge = job, judge_of_process()
     if question == "right":
-        return name_right(subject, _judge())
+        return name_right(subject, judge)
     if question == "two at once":
         first, second = (catalogue()[name] for name in subject.split("+"))
-        return name_two(first, second, _judge())
-    return name_fault(catalogue()[subject], _judge(), left_out=question == "left out")
-
-
-@cache
-def _judge() -> Judge:
-    """The judge of this process."""
-    return Judge()
+        return name_two(first, second, judge)
+    return name_fault(catalogue()[subject], judge, left_out=question == "left out")
 
 
 def report(measurement: Measurement, form: str = "simple") -> str:

@@ -1,26 +1,26 @@
 """No false alarm: implementations that are right go through the quick tier with many seeds, and none may be rejected."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from functools import partial
 
 from tabulate import tabulate
 
 from conformance import registry
 from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.adapter import Implementation
-from conformance.checks.items import Effort, ItemResult, ItemRun
+from conformance.checks.items import ItemResult, ItemRun
 from conformance.expectations import builtin_expectations
 from conformance.faults.honest_variants import variants
+from conformance.faults.kills import QUICK
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.oracle.profiles import UNDECLARED
-from conformance.run_options import DEFAULT_SEED, TIERS
+from conformance.run_options import DEFAULT_SEED
 from conformance.soak import HONEST
 from conformance.specification import requirements
 from conformance.specification.model import nothing
-from conformance.threads import single_threads
+from conformance.threads import in_processes
 from conformance.verdict import Outcome
 
 LEAST = 0.05  # a budget that nothing honest comes nearer to lets faults through
@@ -57,20 +57,23 @@ class Alarms:
 def run(
     seeds: int,
     names: Sequence[str] = (),
-    processes: int = 2,
+    processes: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Alarms:
     """The quick tier with ``seeds`` seeds, beginning with the default one, on the variants of this package and on the honest
-    built-in implementations, or on ``names`` among them. ``progress`` hears how many more seeds are done."""
+    built-in implementations, or on ``names`` among them; in so many processes, one a core if None. ``progress`` hears how many
+    more seeds are done."""
     total = Alarms()
     wanted = tuple(names) or (*variants(), *HONEST)
-    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        work = [pool.submit(run_seed, wanted, DEFAULT_SEED + number, number == 0) for number in range(seeds)]
-        for finished in as_completed(work):
-            total.merge(finished.result())
-            progress(1)
+    for _, part in in_processes(partial(_run_number, wanted), range(seeds), processes):
+        total.merge(part)
+        progress(1)
     total.found.sort(key=lambda alarm: (alarm.implementation, alarm.requirement, alarm.problem))
     return total
+
+
+def _run_number(names: Sequence[str], number: int) -> Alarms:
+    return run_seed(names, DEFAULT_SEED + number, fixed=number == 0)
 
 
 def run_seed(names: Sequence[str], seed: int, fixed: bool) -> Alarms:
@@ -84,7 +87,7 @@ def run_seed(names: Sequence[str], seed: int, fixed: bool) -> Alarms:
             subjects.append(Subject(implementation))
         else:
             alarms.missing[implementation.name] = missing
-    effort = Effort(examples=TIERS["quick"], free=False, seed=seed)
+    effort = replace(QUICK, seed=seed)
     for requirement in requirements().values():
         posed = requirement if fixed else replace(requirement, designed=nothing)
         for subject in subjects:

@@ -15,38 +15,37 @@ from conformance.faults import compare as comparison
 _Result = TypeVar("_Result")
 
 
-def kill(only: str, matrix: bool, out: Path | None) -> ExitCode:
+def kill(only: str, matrix: bool, out: Path | None, processes: int | None = None) -> ExitCode:
     """Prints the kill matrix of the faults that match ``only``, and writes ``faults.md`` and ``faults.json`` to ``out``.
 
     Raises UsageError where no fault matches.
     """
     faults = kills.chosen(only)
     pairs = sum(len(fault.dtypes) for fault in faults)
-    found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, progress=progress))
+    found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, processes, progress))
     click.echo(kill_tables.render(found))
     if out is not None:
-        _write(out / "faults.md", f"# Faults\n\n{kill_tables.render(found, 'github')}\n")
-        _write(out / "faults.json", kill_tables.as_json(found))
+        write(out / "faults.md", f"# Faults\n\n{kill_tables.render(found, 'github')}\n")
+        write(out / "faults.json", kill_tables.as_json(found))
     return ExitCode.AS_EXPECTED if found.in_order else ExitCode.UNEXPECTED
 
 
-def compare(only: str, out: Path | None) -> ExitCode:
+def compare(only: str, out: Path | None, processes: int | None = None) -> ExitCode:
     """Prints how faults that match ``only``, and honest outputs, fare by the rules of other suites; writes ``compared.md``."""
-    faults = comparison.comparable(kills.chosen(only))
-    pairs = sum(len(fault.dtypes) for fault in faults)
-    found = with_bar("faults", pairs, lambda progress: comparison.run(faults, progress=progress))
+    jobs = comparison.jobs_for(kills.chosen(only))
+    found = with_bar("faults", sum(map(comparison.size, jobs)), lambda progress: comparison.run(jobs, processes, progress))
     click.echo(comparison.render(found))
     if out is not None:
-        _write(out / "compared.md", f"# Rules compared\n\n{comparison.render(found, 'github')}\n")
+        write(out / "compared.md", f"# Rules compared\n\n{comparison.render(found, 'github')}\n")
     return ExitCode.AS_EXPECTED
 
 
-def honest(seeds: int, out: Path | None) -> ExitCode:
+def honest(seeds: int, out: Path | None, processes: int | None = None) -> ExitCode:
     """Prints how near implementations that are right come to their budgets, and every false alarm; writes ``honest.md``."""
-    found = with_bar("seeds", seeds, lambda progress: alarms.run(seeds, progress=progress))
+    found = with_bar("seeds", seeds, lambda progress: alarms.run(seeds, processes=processes, progress=progress))
     click.echo(alarms.render(found, seeds))
     if out is not None:
-        _write(out / "honest.md", f"# Implementations that are right\n\n{alarms.render(found, seeds, 'github')}\n")
+        write(out / "honest.md", f"# Implementations that are right\n\n{alarms.render(found, seeds, 'github')}\n")
     return exit_code(unexpected=len(found.found), enough_cases=found.cases > 0)
 
 
@@ -57,7 +56,8 @@ def with_bar(what: str, total: int, work: Callable[[Callable[[int], None]], _Res
         return work(lambda done: bar.advance(task, done))
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Writes the file, with its folder, and says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     click.echo(f"wrote {path}")

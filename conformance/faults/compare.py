@@ -1,10 +1,8 @@
 """Side by side: the same outputs, faulty and honest, judged by the rules of other suites and by error budgets."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
-from multiprocessing import get_context
 
 import numpy as np
 from cachetools import LRUCache
@@ -19,24 +17,25 @@ from conformance.errors import Unsupported
 from conformance.expectations import builtin_expectations
 from conformance.faults import catalogue, plain
 from conformance.faults.functions import implementation_of
-from conformance.faults.kills import QUICK
+from conformance.faults.kills import QUICK, judge_of_process
 from conformance.faults.model import Fault
 from conformance.faults.rules import RULES, Reference, accepts, applicable, reference
 from conformance.harness import Subject
 from conformance.inputs import Inputs
-from conformance.judging import Failed, Judge
+from conformance.judging import Failed
 from conformance.oracle import expect
 from conformance.oracle.profiles import UNDECLARED
 from conformance.problem import Problem
 from conformance.soak import HONEST
 from conformance.specification import requirements
-from conformance.threads import single_threads
+from conformance.threads import in_processes
 from conformance.verdict import Outcome
 
 OURS = "designed and drawn"  # the problems of the quick tier
 SETS = (OURS, *plain.AMPLITUDES)
 CHUNK = 16  # pairs of fault and dtype that a process takes at once
 Cell = tuple[str, str, bool]  # rule, set of problems, whether in 16 bits
+Job = str | tuple[tuple[str, str], ...]  # an honest implementation by name, or pairs of fault and dtype
 
 
 @dataclass
@@ -64,27 +63,34 @@ def comparable(faults: Iterable[Fault]) -> list[Fault]:
     return [fault for fault in faults if fault.behaviour is None and not fault.equivalent]
 
 
-def run(
-    faults: Sequence[Fault], names: Sequence[str] = (), processes: int = 2, progress: Callable[[int], None] = lambda done: None
-) -> Comparison:
-    """Judges ``faults`` of the catalogue and honest implementations (those that do not compile, or ``names``). ``progress`` hears
-    how many more pairs of fault or implementation and dtype are done."""
+def jobs_for(faults: Sequence[Fault], names: Sequence[str] = ()) -> list[Job]:
+    """What there is to judge: honest implementations (those that do not compile, or ``names``), and ``faults`` of the catalogue
+    in all their dtypes."""
     pairs = [(fault.id, dtype) for fault in comparable(faults) for dtype in fault.dtypes]
     pairs.sort(key=lambda pair: (catalogue()[pair[0]].requirements[:1], pair[1]))
     honest = names or [name for name in HONEST if not registry.resolve(name).support.compiles]
+    return [*honest, *(tuple(pairs[start : start + CHUNK]) for start in range(0, len(pairs), CHUNK))]
+
+
+def size(job: Job) -> int:
+    """How many implementations, or pairs of fault and dtype, it has."""
+    return 1 if isinstance(job, str) else len(job)
+
+
+def run(jobs: Iterable[Job], processes: int | None = None, progress: Callable[[int], None] = lambda done: None) -> Comparison:
+    """The jobs' results in one, from so many processes, one a core if None. ``progress`` hears the sizes of jobs as they end."""
     total = Comparison()
-    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        work = {pool.submit(judge_honest, name): 1 for name in honest}
-        work |= {pool.submit(_judge_pairs, pairs[s : s + CHUNK]): len(pairs[s : s + CHUNK]) for s in range(0, len(pairs), CHUNK)}
-        for finished in as_completed(work):
-            total.merge(finished.result())
-            progress(work[finished])
+    for job, part in in_processes(_judge, jobs, processes):
+        total.merge(part)
+        progress(size(job))
     return total
 
 
-def _judge_pairs(pairs: Sequence[tuple[str, str]]) -> Comparison:
+def _judge(job: Job) -> Comparison:
+    if isinstance(job, str):
+        return judge_honest(job)
     part = Comparison()
-    for identifier, dtype in pairs:
+    for identifier, dtype in job:
         part.merge(judge_fault(catalogue()[identifier], dtype))
     return part
 
@@ -145,15 +151,10 @@ def _outputs(
             continue
         try:
             with np.errstate(all="ignore"):
-                output = _judge().run_prepared(subject.prepare(inputs, route), subject).output
+                output = judge_of_process().run_prepared(subject.prepare(inputs, route), subject).output
         except Failed:
             output = None
         yield output, truth
-
-
-@cache
-def _judge() -> Judge:
-    return Judge()
 
 
 _TRUTHS: LRUCache[tuple[str, float | None, str], tuple[Inputs, Reference]] = LRUCache(2000)
@@ -162,7 +163,7 @@ _TRUTHS: LRUCache[tuple[str, float | None, str], tuple[Inputs, Reference]] = LRU
 def _truth(problem: Problem, amplitude: float | None, profile: str) -> tuple[Inputs, Reference]:
     key = problem.text, amplitude, profile
     if key not in _TRUTHS:
-        inputs = _judge().inputs(problem) if amplitude is None else plain.inputs_of(problem, amplitude)
+        inputs = judge_of_process().inputs(problem) if amplitude is None else plain.inputs_of(problem, amplitude)
         with np.errstate(all="ignore"):
             _TRUTHS[key] = inputs, reference(inputs, expect(inputs, profile))
     return _TRUTHS[key]

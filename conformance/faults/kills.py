@@ -7,11 +7,9 @@ that a user would get then speaks of the wrong thing. What nothing catches *surv
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
-from multiprocessing import get_context
+from functools import cache, partial
 
 import numpy as np
 
@@ -27,7 +25,7 @@ from conformance.records.model import Case
 from conformance.run_options import DEFAULT_SEED, TIERS
 from conformance.specification import requirements
 from conformance.specification.model import Requirement, nothing
-from conformance.threads import single_threads
+from conformance.threads import in_processes
 from conformance.verdict import Outcome
 
 FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
@@ -205,9 +203,13 @@ def chosen(pattern: str) -> list[Fault]:
 
 
 def run(
-    faults: Sequence[Fault], matrix: bool = False, processes: int = 2, progress: Callable[[int], None] = lambda done: None
+    faults: Sequence[Fault],
+    matrix: bool = False,
+    processes: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> KillMatrix:
-    """Tries faults of the catalogue in all their dtypes. ``progress`` hears how many more trials are done.
+    """Tries faults of the catalogue in all their dtypes, in so many processes, one a core if None. ``progress`` hears how many
+    more trials are done.
 
     Trials that begin with the same requirement go to the same process one after the other, where the oracle's answers are kept.
     """
@@ -218,10 +220,9 @@ def run(
     trials: list[Trial] = []
     size = MATRIX_CHUNK if matrix else CHUNK
     chunks = [work[start : start + size] for start in range(0, len(work), size)]
-    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for finished in as_completed([pool.submit(_chunk, chunk, matrix) for chunk in chunks]):
-            trials += finished.result()
-            progress(len(finished.result()))
+    for chunk, found in in_processes(partial(_chunk, matrix=matrix), chunks, processes):
+        trials += found
+        progress(len(chunk))
     return collect(trials, faults, matrix)
 
 
@@ -235,11 +236,11 @@ def collect(trials: Iterable[Trial], faults: Sequence[Fault], matrix: bool) -> K
 def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool) -> list[Trial]:
     faults = [(catalogue()[identifier], dtype) for identifier, dtype in pairs]
     if matrix:
-        return try_everything(faults, _judge())
-    return [try_fault(fault, dtype, _judge()) for fault, dtype in faults]
+        return try_everything(faults, judge_of_process())
+    return [try_fault(fault, dtype, judge_of_process()) for fault, dtype in faults]
 
 
 @cache
-def _judge() -> Judge:
-    """The judge of this process."""
+def judge_of_process() -> Judge:
+    """The one with which this process does all its jobs, so that it keeps the oracle's answers."""
     return Judge()

@@ -15,9 +15,9 @@ from conformance.soak import HONEST, render, soak
 @click.command()
 @click.option("--problems", type=click.IntRange(1), default=100_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
-@click.option("--processes", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
 @click.option("--implementation", "names", multiple=True, metavar="NAME", help="may be repeated (default: honest built-in ones)")
-def main(problems: int, seed: int, processes: int, names: tuple[str, ...]) -> None:
+def main(problems: int, seed: int, processes: int | None, names: tuple[str, ...]) -> None:
     """Judges many random problems on implementations that are right, to see that budgets hold and are not slack."""
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("problems", total=problems)

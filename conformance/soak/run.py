@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from conformance.judging import Judge
 from conformance.problem import AttentionProblem, Problem
 from conformance.soak.draw import SHARED_SHAPES, draw
 from conformance.specification.palette import SHAPES
-from conformance.threads import single_threads
+from conformance.threads import in_processes
 
 # What is honest by construction: each computes the formula, and rounds where its profile says.
 HONEST: tuple[str, ...] = (
@@ -72,28 +71,26 @@ class Soaked:
 def soak(
     problems: int,
     seed: int,
-    processes: int = 2,
+    processes: int | None = None,
     names: Sequence[str] = HONEST,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Soaked:
     """Judges ``problems`` random problems on the implementations ``names``, as ``registry.resolve`` understands them.
 
-    The same problems are drawn for every number of processes. ``progress`` hears how many more are done. Raises UsageError for
-    names that mean nothing.
+    The same problems are drawn for every number of processes, None for one a core. ``progress`` hears how many more are done.
+    Raises UsageError for names that mean nothing.
     """
     for name in names:
         registry.resolve(name)
     total = Soaked()
     chunks = [range(start, min(start + CHUNK, problems)) for start in range(0, problems, CHUNK)]
-    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for finished in as_completed([pool.submit(_chunk, names, chunk, seed) for chunk in chunks]):
-            part = finished.result()
-            total.merge(part)
-            progress(part.problems)
+    for _, part in in_processes(partial(_chunk, names, seed), chunks, processes):
+        total.merge(part)
+        progress(part.problems)
     return total
 
 
-def _chunk(names: Sequence[str], numbers: range, seed: int) -> Soaked:
+def _chunk(names: Sequence[str], seed: int, numbers: range) -> Soaked:
     return judge_numbers([registry.resolve(name) for name in names], numbers, seed)
 
 
