@@ -57,7 +57,7 @@ def derivative_by_scale(inputs: AttentionInputs, profile: str) -> Float[Array, "
 
 def bias(output: Array, expected: Expected, derivative: Float[Array, "b h lq dv"]) -> Bias:
     """The bias of a finite output along ``derivative``, over the rows that are judged."""
-    got = output if expected.rows is None else output[..., expected.rows, :]
+    got = expected.rows_of(output)
     error = (got.astype(expected.output.dtype) - expected.output).astype(np.float64)
     error, slope = (np.where(expected.judged, array / expected.budget, 0.0) for array in (error, derivative))
     square = float((slope * slope).sum())

@@ -88,7 +88,7 @@ def _worst_row(judging: Judge, subject: Subject, judgement: Judgement) -> list[s
 
 
 def _table(output: np.ndarray, expected: Expected, verdict: Verdict) -> list[str]:
-    got = output if expected.rows is None else output[..., expected.rows, :]
+    got = expected.rows_of(output)
     got = got.astype(expected.output.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(got - expected.output)

@@ -20,7 +20,7 @@ def picture(output: np.ndarray, expected: Expected, inputs: Inputs, verdict: Ver
     """The head of the worst element, or None where the output is not of the due shape or is empty."""
     if output.shape != expected.shape or not expected.output.size:
         return None
-    got = (output if expected.rows is None else output[..., expected.rows, :]).astype(np.float64)
+    got = expected.rows_of(output).astype(np.float64)
     want = overflowed(expected.output, expected.dtype).astype(np.float64)
     r = _ratios(got, want, expected)
     worst = np.unravel_index(int(np.where(np.isnan(r), -1.0, r).argmax()), r.shape) if verdict.index is None else verdict.index

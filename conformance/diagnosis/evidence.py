@@ -74,7 +74,7 @@ def excess(output: Array, expected: Expected, near_overflow: bool = False) -> Ar
 
     With ``near_overflow``, what is as close to the largest number as its budget may overflow or not.
     """
-    got = output if expected.rows is None else output[..., expected.rows, :]
+    got = expected.rows_of(output)
     want = expected.output
     got = got.astype(want.dtype)
     kind = float_type(expected.dtype)

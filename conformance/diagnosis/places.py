@@ -113,7 +113,7 @@ def _nature(evidence: Evidence) -> str:
     """Not finite, zero, proportional to what is due, a constant away from it, or neither."""
     assert evidence.output is not None
     expected = evidence.expected
-    output = evidence.output if expected.rows is None else evidence.output[..., expected.rows, :]
+    output = expected.rows_of(evidence.output)
     wrong = evidence.excess() > 1.0
     got, want = output.astype(np.float64)[wrong], expected.output.astype(np.float64)[wrong]
     if not np.isfinite(got).all():

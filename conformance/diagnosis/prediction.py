@@ -120,7 +120,7 @@ def _leaks(inputs: Inputs, evidence: Evidence) -> Array | None:
     if not infinite.any() or not np.isfinite(before.value.astype(np.float64)).all():
         return None
     shared = infinite[:, kv_heads(inputs.query.shape[1], infinite.shape[1])]
-    return _rows((~visible_pairs(inputs)).astype(np.float64) @ shared.astype(np.float64) > 0, evidence.expected)
+    return evidence.expected.rows_of((~visible_pairs(inputs)).astype(np.float64) @ shared.astype(np.float64) > 0)
 
 
 def _rounding(output: Array, dtype: str) -> Array:
@@ -138,7 +138,7 @@ def _computed(fault: Fault, inputs: Inputs, evidence: Evidence) -> Prediction | 
         return Prediction(dict(seen.signs))
     signs = {sign: how for sign, how in seen.signs.items() if sign != "values"}
     honest = evidence.expected
-    want = _rows(seen.output, honest).astype(honest.output.dtype)
+    want = honest.rows_of(seen.output).astype(honest.output.dtype)
     known = np.where(honest.judged & np.isfinite(honest.budget), honest.budget, 0.0)  # rows that see no key have no budget
     budget = np.broadcast_to(known.max(axis=-2, keepdims=True), want.shape)
     budget = np.maximum(budget, 2.0 * _rounding(want, honest.dtype))
@@ -154,7 +154,7 @@ def _near(prediction: Prediction, evidence: Evidence) -> bool:
     expected, output = prediction.expected, evidence.output
     if expected is None or output is None or "values" not in prediction.signs:
         return False
-    seen, honest = _rows(output, expected).astype(np.float64), evidence.expected.output.astype(np.float64)
+    seen, honest = expected.rows_of(output).astype(np.float64), evidence.expected.output.astype(np.float64)
     with np.errstate(all="ignore"):
         rest, error = np.abs(seen - expected.output.astype(np.float64)), np.abs(seen - honest)
         wrong = (rest > expected.budget) & np.isfinite(rest)
@@ -177,7 +177,7 @@ def _response(fault: Fault, inputs: Inputs, evidence: Evidence, output: Array) -
     moved = [_moved_values(inputs), *([_moved_scores(inputs)] if scores_in_dtype else [])]
     total = np.zeros(output.shape)
     for changed in moved:
-        response = (_rows(_output(fault, changed), evidence.expected).astype(output.dtype) - output).astype(np.float64)
+        response = (evidence.expected.rows_of(_output(fault, changed)).astype(output.dtype) - output).astype(np.float64)
         squares = np.where(np.isfinite(response), response, 0.0) ** 2
         total += np.sqrt(np.maximum(squares, squares.mean(-1, keepdims=True)))  # an element may stay by chance, not a row
     return total
@@ -200,10 +200,6 @@ def _moved(array: Array, seed: int) -> Array:
     signs = np.random.default_rng(seed).integers(0, 2, array.shape) * 2 - 1
     step = 2.0 * float_type(array.dtype.name).unit_roundoff
     return (array.astype(np.float64) * (1.0 + step * signs)).astype(array.dtype)
-
-
-def _rows(output: Array, expected: Expected) -> Array:
-    return output if expected.rows is None else output[..., expected.rows, :]
 
 
 def _with_values(signs: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:

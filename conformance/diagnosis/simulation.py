@@ -48,5 +48,5 @@ def _seen(run: Evidence | None, evidence: Evidence, by_outcome: bool) -> Predict
     if run.output is None or by_outcome:
         return Prediction(signs)
     honest = evidence.expected
-    output = run.output if honest.rows is None else run.output[..., honest.rows, :]
+    output = honest.rows_of(run.output)
     return Prediction(signs, replace(honest, output=output.astype(honest.output.dtype), budget=2.0 * honest.budget))

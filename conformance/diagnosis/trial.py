@@ -96,7 +96,7 @@ def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
 def _distance(evidence: Evidence, expected: Expected) -> Array:
     """|output − expected|, infinite where the pattern of non-finite elements is another one."""
     assert evidence.output is not None
-    output = evidence.output if expected.rows is None else evidence.output[..., expected.rows, :]
+    output = expected.rows_of(evidence.output)
     got = output.astype(expected.output.dtype)
     with np.errstate(all="ignore"):
         distance = np.abs(got - expected.output).astype(np.float64)
@@ -107,7 +107,7 @@ def _distance(evidence: Evidence, expected: Expected) -> Array:
 def _blank(evidence: Evidence, expected: Expected) -> Array:
     """Where the output is 0 or NaN."""
     assert evidence.output is not None
-    output = evidence.output if expected.rows is None else evidence.output[..., expected.rows, :]
+    output = expected.rows_of(evidence.output)
     return (output == 0) | np.isnan(output.astype(np.float64))
 
 
@@ -121,8 +121,7 @@ def _excess(prediction: Prediction, evidence: Evidence) -> Array:
 def _leaked(prediction: Prediction, evidence: Evidence) -> Array:
     """Where the output is NaN, and may be."""
     assert evidence.output is not None and prediction.expected is not None
-    rows = prediction.expected.rows
-    output = evidence.output if rows is None else evidence.output[..., rows, :]
+    output = prediction.expected.rows_of(evidence.output)
     marked = np.zeros(output.shape, bool) if prediction.leaks is None else prediction.leaks
     return np.asarray(marked & np.isnan(output.astype(np.float64)))
 
@@ -138,10 +137,10 @@ def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
     if not emptied.any() or not isinstance(prediction.inputs, AttentionInputs):
         return True
     blind: Array = np.asarray(~visible_pairs(prediction.inputs).any(-1, keepdims=True))
-    emptied = emptied & (blind if expected.rows is None else blind[..., expected.rows, :])
+    emptied = emptied & expected.rows_of(blind)
     value = prediction.inputs.value.astype(np.float64)
     mean = value.mean(-2, keepdims=True)[:, kv_heads(prediction.inputs.query.shape[1], value.shape[1])]
-    output = evidence.output if expected.rows is None else evidence.output[..., expected.rows, :]
+    output = expected.rows_of(evidence.output)
     room = MEAN_ROOM * float_type(expected.dtype).unit_roundoff * np.abs(value).max()
     usual = _blank(evidence, expected) | (np.abs(output.astype(np.float64) - mean) <= room)
     return bool(usual[emptied].all())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 Array = np.ndarray
 
@@ -22,3 +22,7 @@ class Expected:
     shape: tuple[int, ...]
     dtype: str
     rows: Array | None = None
+
+    def rows_of(self, whole: Shaped[Array, "*shape"]) -> Shaped[Array, "*rows"]:
+        """The rows of a whole output that ``output`` holds."""
+        return whole if self.rows is None else whole[..., self.rows, :]
