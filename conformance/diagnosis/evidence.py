@@ -17,7 +17,7 @@ from conformance.judging import Failed, Judge
 from conformance.oracle.expected import Expected
 from conformance.problem import Problem
 from conformance.routes import Route, fold
-from conformance.verdict import Outcome, Verdict, judge
+from conformance.verdict import Outcome, Verdict, judge, overflowed
 
 Array = np.ndarray
 
@@ -79,7 +79,7 @@ def excess(output: Array, expected: Expected, near_overflow: bool = False) -> Ar
     got = got.astype(want.dtype)
     kind = float_type(expected.dtype)
     with np.errstate(all="ignore"):
-        due = np.where(np.abs(want) > kind.largest * (1 + kind.unit_roundoff), np.copysign(np.inf, want), want)
+        due = overflowed(want, expected.dtype)
         finite = np.isfinite(got) & np.isfinite(due)
         same = (np.isnan(got) & np.isnan(due)) | (got == due)
         ratio = np.where(finite, np.abs(got - want) / expected.budget, np.where(same, 0.0, np.inf))
