@@ -60,6 +60,11 @@ class Prediction:
     inputs: Inputs | None = None
     leaks: Array | None = None
 
+    @property
+    def shows(self) -> bool:
+        """Whether an implementation with the fault would be wrong here."""
+        return bool(self.signs)
+
 
 def together(candidate: Candidate, fault: Fault, only: tuple[str, ...] = ()) -> list[Candidate]:
     """The candidate and one more fault at once, ``only`` in some dtypes, which rewrites before or after those of the candidate
@@ -90,7 +95,7 @@ def predict(candidate: Candidate, evidence: Evidence) -> Prediction | None:
             return _rewritten(inputs, evidence) if inputs is not evidence.inputs else None
         if len(computing) == 1:
             return _computed(computing[0], inputs, evidence)
-        showing = [shown for fault in computing if (shown := _computed(fault, inputs, evidence)) and concerns(shown, evidence)]
+        showing = [shown for fault in computing if (shown := _computed(fault, inputs, evidence)) and shown.shows]
     return showing[0] if len(showing) == 1 else None
 
 
@@ -219,11 +224,6 @@ def whole(rows: Array, expected: Expected) -> Array:
     whole = np.zeros(expected.shape, rows.dtype)
     whole[..., expected.rows, :] = rows
     return whole
-
-
-def concerns(prediction: Prediction, evidence: Evidence) -> bool:
-    """Whether an implementation with the fault would be wrong here."""
-    return bool(prediction.signs)
 
 
 def alone(faults: Sequence[Fault]) -> list[Candidate]:

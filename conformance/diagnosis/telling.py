@@ -39,7 +39,7 @@ class Telling:
         dtypes = self.examiner.subject.implementation.support.dtypes
         found = dict.fromkeys(_renewed(failures, known) or _renewed(varied(self.failing, FRESH), known))
         found |= dict.fromkeys(varied(failing, BATCH))
-        found |= dict.fromkeys(self._where(rivals, passing, _shows))
+        found |= dict.fromkeys(self._where(rivals, passing, lambda predicted, _: predicted is not None and predicted.shows))
         if len(rivals) > 1:
             varying = [
                 other for problem in failures for other in (*weakened(problem), *sharpened(problem, dtypes), *enlarged(problem))
@@ -87,10 +87,6 @@ def _renewed(failures: Sequence[Problem], known: set[Problem]) -> list[Problem]:
     renewable = [problem for problem in failures if renewed(problem, 1) is not None]
     endless = (other for number in count(1) for problem in renewable if (other := renewed(problem, number)) not in known)
     return [problem for problem in islice(endless, FRESH) if problem is not None] if renewable else []
-
-
-def _shows(prediction: Prediction | None, first: Prediction | None) -> bool:
-    return prediction is not None and bool(prediction.signs)
 
 
 def unlike(one: Prediction | None, other: Prediction | None) -> bool:
