@@ -1,7 +1,6 @@
 """A candidate against the evidence: what it explains, what it gets wrong, and what it contradicts."""
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +14,6 @@ from conformance.oracle.expected import Expected
 from conformance.visibility import visible_pairs
 
 Array = np.ndarray
-Predict = Callable[[Candidate, Evidence], Prediction | None]
 NEARLY_ALL = 0.9
 TRIES = 3  # so many wrong predictions and no right one end a trial
 # A fit within the budget that leaves more than this share of the error proves nothing: the budget may be wide there.

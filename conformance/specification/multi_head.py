@@ -7,8 +7,6 @@ from conformance.specification.draw import MultiHeadDraw
 from conformance.specification.model import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2"
-_F64_F32 = ("float64", "float32")
-_F32_F16 = ("float32", "float16")
 
 
 def _multi(

@@ -34,8 +34,6 @@ from conformance.timing.shapes import suites
 from conformance.timing.worker import Roster, Worker
 from conformance.verdict import Outcome
 
-TIME_LIMIT = 120.0  # seconds without a sign of life
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

@@ -21,7 +21,7 @@ class HostClock:
     some fifteen other processes on two cores, wall time made an implementation up to 18 % faster than itself; this, 1 %.
     """
 
-    def __init__(self, alone: bool = False) -> None:
+    def __init__(self, alone: bool) -> None:
         self._waiting = Waiting() if alone else None
         self.wall = self.lost = 0.0
 
@@ -59,7 +59,7 @@ class HostClock:
         return None if before is None or after is None else max(0, after - before)
 
 
-def clock_of(implementation: Implementation, alone: bool = False) -> Clock:
+def clock_of(implementation: Implementation, alone: bool) -> Clock:
     """The clock that the framework has for the implementation's device, else the host's; ``alone``: see there."""
     framework = implementation.framework
     own = framework.clock(implementation.support.device) if isinstance(framework, KeepsTime) else None

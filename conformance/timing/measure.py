@@ -19,7 +19,6 @@ def measure(
     *,
     seed: int,
     stopped: Callable[[], bool] = lambda: False,
-    time_limit: float = TIME_LIMIT,
 ) -> Iterator[Timing | SelfComparison]:
     """A timing for each implementation called so at each shape of its operation, as they come, and the baseline against itself.
 
@@ -31,7 +30,7 @@ def measure(
     plan = Plan(implementations=chosen, known=known, suites={SUITE: SUITES[SUITE]}, growth=False, effort=SMALL)
     if not chosen:
         return
-    with Worker(roster, threads=1, seed=seed, time_limit=time_limit) as worker:
+    with Worker(roster, threads=1, seed=seed, time_limit=TIME_LIMIT) as worker:
         for line in hold([replace(task, memory=False) for task in plan.tasks()], worker, stopped=stopped):
             if isinstance(line, Timing | SelfComparison) and line.implementation in names:
                 yield line

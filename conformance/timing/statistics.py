@@ -23,20 +23,20 @@ class Ratio:
         return (self.high - self.low) / 2
 
 
-def paired_ratio(own: Mapping[int, float], other: Mapping[int, float], *, seed: int = 0) -> Ratio | None:
+def paired_ratio(own: Mapping[int, float], other: Mapping[int, float]) -> Ratio | None:
     """The median, over the rounds that both took part in, of own time / other time; None where there is no such round."""
     ratios = [own[number] / other[number] for number in own if number in other]
     if not ratios:
         return None
-    return Ratio(float(np.median(ratios)), *median_interval(ratios, seed=seed))
+    return Ratio(float(np.median(ratios)), *median_interval(ratios))
 
 
-def median_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """The percentile bootstrap interval of the median (Efron & Tibshirani 1993, section 13.3), CONFIDENCE wide.
 
     ``scipy.stats.bootstrap`` does the same; SciPy would be a heavy dependency for these three lines.
     """
-    resampled = np.random.default_rng(seed).choice(np.asarray(values, np.float64), (RESAMPLES, len(values)))
+    resampled = np.random.default_rng(0).choice(np.asarray(values, np.float64), (RESAMPLES, len(values)))
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(np.median(resampled, axis=1), (tail, 1 - tail))
     return float(low), float(high)
