@@ -74,13 +74,17 @@ class Failed(Exception):
 
 
 class Judge:
-    """Runs problems and judges outputs. Holds a bounded cache of inputs and expected values, shared by all implementations."""
+    """Runs problems and judges outputs. Holds a bounded cache of inputs and expected values, shared by all implementations: its
+    own, or that of the judge whose it ``shares``."""
 
-    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
-        self._inputs: _Cache[str, Inputs] = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(kept.arrays().values()))
-        self._expected: _Cache[tuple[str, str], Expected] = _Cache(
-            cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged))
-        )
+    def __init__(self, cache_bytes: int = CACHE_BYTES, *, shares: "Judge | None" = None) -> None:
+        self._inputs: _Cache[str, Inputs]
+        self._expected: _Cache[tuple[str, str], Expected]
+        if shares is not None:
+            self._inputs, self._expected = shares._inputs, shares._expected
+        else:
+            self._inputs = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(kept.arrays().values()))
+            self._expected = _Cache(cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged)))
 
     def inputs(self, problem: Problem) -> Inputs:
         """Raises ProblemError for values that do not exist, or do not fit into memory."""

@@ -52,7 +52,7 @@ class TimedJudge(Judge):
     """A judge whose calls of the implementation move ``clock`` on, as long as they take. What ``judge`` has kept is shared."""
 
     def __init__(self, judge: Judge, clock: Clock) -> None:
-        self._inputs, self._expected = judge._inputs, judge._expected
+        super().__init__(shares=judge)
         self._clock, self._until = clock, float("inf")
 
     def run_prepared(self, prepared: PreparedCall, subject: Subject) -> Run:
