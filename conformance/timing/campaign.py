@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.adapter import Differentiates, Implementation
+from conformance.adapter import Implementation
 from conformance.errors import UsageError
 from conformance.records import Line, Passes, SelfComparison, Timing
 from conformance.timing.contest import Effort, Shape
+from conformance.timing.gradients import lacking
 from conformance.timing.growth import GROWTH, growths
 from conformance.timing.shapes import LADDER, Suite, rung, with_feature
 from conformance.timing.worker import Died, Task, Worker
@@ -80,7 +81,7 @@ class Plan:
         """A contest for each device on which there is somebody to take part."""
         able = [i for i in self.implementations if i.operation == shape.problem.operation and i.missing() is None]
         if shape.passes == "forward+backward":
-            able = [i for i in able if isinstance(i.framework, Differentiates) and i.operation == "attention"]
+            able = [i for i in able if not lacking(i)]
         for device in dict.fromkeys(i.support.device for i in able):
             names = [i.name for i in able if i.support.device == device]
             growing = shape.suite == GROWTH
@@ -95,7 +96,7 @@ class Plan:
         for name in (*given, *_DEFAULTS.get((operation, shape.passes, device), ())):
             candidate = self.known[name]
             fits = candidate.operation == operation and candidate.support.device == device and candidate.missing() is None
-            if fits and (shape.passes == "forward" or isinstance(candidate.framework, Differentiates)):
+            if fits and (shape.passes == "forward" or not lacking(candidate)):
                 return name
         return None
 

@@ -14,13 +14,11 @@ DIFFERENTIATED = 3  # positional arguments: query, key, value
 Both = Callable[[tuple[Any, ...], Any], tuple[Any, tuple[Any, ...]]]
 
 
-def demand_gradients(implementation: Implementation) -> None:
-    """Raises Unsupported where there is nothing to time."""
-    framework = implementation.framework
-    if not isinstance(framework, Differentiates):
-        raise Unsupported(f"gradients in {framework.name}")
-    if implementation.operation != "attention":
-        raise Unsupported(f"the backward pass of {implementation.operation}")
+def lacking(implementation: Implementation) -> str:
+    """What there is not, where no backward pass can be timed; empty where one can."""
+    if not isinstance(implementation.framework, Differentiates):
+        return f"gradients in {implementation.framework.name}"
+    return "" if implementation.operation == "attention" else f"the backward pass of {implementation.operation}"
 
 
 def differentiated(implementation: Implementation, prepared: PreparedCall) -> Both:
@@ -28,8 +26,10 @@ def differentiated(implementation: Implementation, prepared: PreparedCall) -> Bo
 
     Made once for each shape, because that is when a framework that compiles does so. What a function that binds does before
     its computation is part of it here: it belongs to what is differentiated.
+    Raises Unsupported where there is nothing to time.
     """
-    demand_gradients(implementation)
+    if lack := lacking(implementation):
+        raise Unsupported(lack)
     unbound = prepared.unbound
     assert unbound is not None and isinstance(implementation.framework, Differentiates)
     rest, named, binds = unbound.args[DIFFERENTIATED:], unbound.keywords, implementation.support.binds
