@@ -1,4 +1,5 @@
-"""How each kind of requirement is checked on one problem. A procedure returns judgements; the first failure is what counts.
+"""How each kind of requirement is checked on one problem. A procedure returns judgements, of which the worst counts
+(``judging.worst``).
 
 ``PROCEDURES`` maps the names of ``specification.model.CHECKS`` to functions of (judge, subject, problem). Each raises
 Unsupported where the implementation does not offer what the problem needs.
