@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from conformance.adapter import Implementation
 from conformance.diagnosis.kinds import kind_of
 from conformance.records import Case, Diagnosis, Item
@@ -61,4 +63,4 @@ def _with_ended(found: Diagnosis, requirements: Sequence[str]) -> Diagnosis:
     more = f" and {len(requirements) - SHOWN} more" if len(requirements) > SHOWN else ""
     names = ", ".join(requirements[:SHOWN]) + more
     remark = f"Left out is what ended the process or ran over the time limit: {names}."
-    return Diagnosis(**{name: getattr(found, name) for name in found.__struct_fields__} | {"remarks": (*found.remarks, remark)})
+    return replace(found, remarks=(*found.remarks, remark))
