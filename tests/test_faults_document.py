@@ -1,6 +1,10 @@
 """docs/faults.md says what the catalogue says; what was measured may be of another day."""
 
+from dataclasses import replace
+
 from conformance.faults import catalogue, render
+from conformance.faults.kill_tables import as_json, judged_trials
+from conformance.faults.kills import Kill, KillMatrix, Trial
 from conformance.faults.pending import PENDING
 
 
@@ -18,14 +22,17 @@ def test_the_document_names_every_fault_with_its_sources_and_whatever_is_pending
 
 
 def test_what_was_measured_is_kept_apart(tmp_path, monkeypatch):
-    kill = {"requirement": "ATT-OUT-001", "named": True, "outcome": "ERROR", "r": None, "seconds": 0.25, "random": False}
-    trials = [
-        {"fault": "one", "dtype": "float32", "kills": [kill], "seconds": 1.0, "equivalent": False},
-        {"fault": "one", "dtype": "float16", "kills": [{**kill, "seconds": 0.5, "r": 30.0}], "seconds": 1.0, "equivalent": False},
-        {"fault": "other", "dtype": "float32", "kills": [], "seconds": 1.0, "equivalent": False},
-    ]
-    second = render.measured(trials)
-    assert "| `one` | ATT-OUT-001 | 0.500 | 30 |" in second and "other" not in second
+    kill = Kill(requirement="ATT-OUT-001", named=True, outcome="ERROR", r=None, seconds=0.25, random=False)
+    trials = (
+        Trial(fault="scale-missing", dtype="float32", kills=(kill,), seconds=1.0),
+        Trial(fault="scale-missing", dtype="float16", kills=(replace(kill, seconds=0.5, r=30.0),), seconds=1.0),
+        Trial(fault="scale-by-width", dtype="float32", kills=(), seconds=1.0),
+        Trial(fault="same", dtype="float32", kills=(kill,), seconds=1.0),
+    )
+    faults = {**catalogue(), "same": replace(catalogue()["scale-missing"], id="same", equivalent="It does nothing.")}
+    second = render.measured(judged_trials(as_json(KillMatrix(trials, faults, complete=False))))
+    assert "| `scale-missing` | ATT-OUT-001 | 0.500 | 30 |" in second
+    assert "scale-by-width" not in second and "same" not in second
     document = tmp_path / "faults.md"
     monkeypatch.setattr(render, "DOCUMENT", document)
     assert render.stale()

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
+import msgspec
 from tabulate import tabulate
 
 from conformance.dtypes import DTYPES
@@ -108,3 +109,8 @@ def as_json(matrix: KillMatrix) -> str:
     """The trials as data, one a line."""
     trials = (json.dumps({**asdict(trial), "equivalent": bool(matrix.faults[trial.fault].equivalent)}) for trial in matrix.trials)
     return f'{{"complete": {json.dumps(matrix.complete)}, "trials": [\n' + ",\n".join(trials) + "\n]}\n"
+
+
+def judged_trials(text: str) -> list[Trial]:
+    """Of what ``as_json`` wrote, the trials of faults that must be caught."""
+    return [msgspec.convert(trial, Trial) for trial in json.loads(text)["trials"] if not trial["equivalent"]]

@@ -70,6 +70,15 @@ class Trial:
         return not self.kills
 
 
+def margins(trials: Iterable[Trial]) -> dict[str, float]:
+    """By fault, the smallest r of its kills over its dtypes; without those that no r has killed."""
+    smallest: dict[str, float] = {}
+    for trial in trials:
+        if trial.kill is not None and trial.kill.r is not None:
+            smallest[trial.fault] = min(smallest.get(trial.fault, trial.kill.r), trial.kill.r)
+    return smallest
+
+
 @dataclass
 class _Attempts:
     """The checks on one fault in one dtype so far."""
@@ -171,12 +180,8 @@ class KillMatrix:
         return not (self.elsewhere or self.survivors or self.unlike)
 
     def margins(self) -> dict[str, float]:
-        """By fault, the smallest r of its kills over its dtypes, the weakest fault first; without those that no r has killed."""
-        smallest: dict[str, float] = {}
-        for trial in self.judged:
-            if trial.kill is not None and trial.kill.r is not None:
-                smallest[trial.fault] = min(smallest.get(trial.fault, trial.kill.r), trial.kill.r)
-        return dict(sorted(smallest.items(), key=lambda pair: pair[1]))
+        """Those of the faults that must be caught, the weakest first."""
+        return dict(sorted(margins(self.judged).items(), key=lambda pair: pair[1]))
 
     def victims(self) -> dict[str, tuple[str, ...]]:
         """By requirement, the faults that it kills in some dtype. Says little of requirements unless the matrix is complete."""

@@ -4,16 +4,16 @@ The first part says what the catalogue says, and a test keeps it fresh. The seco
 that ``attention-conformance faults --out`` wrote, and stays as it is where none is given.
 """
 
-import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from conformance.dtypes import DTYPES
 from conformance.faults import kinds
+from conformance.faults.kill_tables import judged_trials
+from conformance.faults.kills import Kill, Trial, margins
 from conformance.faults.model import Fault
 from conformance.faults.pending import PENDING
 
@@ -79,25 +79,20 @@ def _pending() -> Iterator[str]:
         yield from (f"  - {sentence} ({_source(source)})" for sentence, source in kind.faults)
 
 
-def measured(trials: Iterable[dict[str, Any]]) -> str:
-    """The part that a run decides, from the trials of a ``faults.json``: by fault, the first kill of its slowest dtype."""
-    slowest: dict[str, dict[str, Any]] = {}
-    margins: dict[str, float] = {}
+def measured(trials: Sequence[Trial]) -> str:
+    """The part that a run decides, from trials of faults that must be caught: by fault, the first kill of its slowest dtype."""
+    slowest: dict[str, Kill] = {}
     for trial in trials:
-        kill = next((kill for kill in trial["kills"] if kill["named"]), None)
-        if kill is None or trial["equivalent"]:
-            continue
-        fault = trial["fault"]
-        if fault not in slowest or kill["seconds"] > slowest[fault]["seconds"]:
-            slowest[fault] = kill
-        if kill["r"] is not None:
-            margins[fault] = min(margins.get(fault, kill["r"]), kill["r"])
+        kill = trial.kill
+        if kill is not None and (trial.fault not in slowest or kill.seconds > slowest[trial.fault].seconds):
+            slowest[trial.fault] = kill
+    smallest = margins(trials)
     lines = [MEASURED, "", "Measured in the quick tier: the requirement that caught it and when, in the dtype in which that took"]
     lines += ["longest; and the smallest r of its kills over dtypes.", ""]
     lines += ["| fault | requirement | seconds | smallest r |", "|---|---|---|---|"]
     for fault, kill in slowest.items():
-        margin = f"{margins[fault]:.2g}" if fault in margins else kill["outcome"]
-        lines.append(f"| `{fault}` | {kill['requirement']} | {kill['seconds']:.3f} | {margin} |")
+        margin = f"{smallest[fault]:.2g}" if fault in smallest else kill.outcome
+        lines.append(f"| `{fault}` | {kill.requirement} | {kill.seconds:.3f} | {margin} |")
     return "\n".join(lines) + "\n"
 
 
@@ -108,7 +103,7 @@ def stale() -> bool:
 
 def main(arguments: list[str]) -> None:
     if arguments:
-        second = measured(json.loads(Path(arguments[0]).read_text(encoding="utf-8"))["trials"])
+        second = measured(judged_trials(Path(arguments[0]).read_text(encoding="utf-8")))
     else:
         old = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
         second = "".join(old.partition(MEASURED)[1:])
