@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.faults.functions import CONVENTIONS, attention
-from conformance.faults.steps import kv_heads
+from conformance.faults.steps import default_scale, kv_heads
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.problem import LAYOUTS
 from conformance.visibility import visible_pairs
@@ -52,7 +52,7 @@ def _tensors(inputs: AttentionInputs) -> _Tensors:
         inputs.query.astype(work),
         inputs.key.astype(work)[:, heads],
         inputs.value.astype(work)[:, heads],
-        1.0 / float(np.sqrt(inputs.query.shape[-1])) if inputs.scale is None else inputs.scale,
+        default_scale(inputs),
         visible_pairs(inputs),
         bias,
     )

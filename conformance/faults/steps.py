@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from conformance.dtypes import float_type
 from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.visibility import visible_pairs
 
@@ -134,8 +135,6 @@ def sinusoidal(
     positions: Callable[[int], Array] = lambda length: np.arange(length, dtype=np.float64),
 ) -> Float[Array, "..."]:
     """The table, or x with the table added, in the problem's dtype."""
-    from conformance.dtypes import float_type
-
     angles = positions(inputs.length)[:, None] * frequencies(inputs.width)[None, :]
     table = np.empty((inputs.length, inputs.width))
     sines, cosines = np.sin(angles), np.cos(angles)[:, : inputs.width // 2]
