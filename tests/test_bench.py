@@ -422,7 +422,7 @@ def test_implementations_that_end_or_hang_their_process_leave_the_others_their_r
     ending, sleeping = (f"{hostile.FILE}:{function}" for function in ("ending_when_timed", "sleeping_when_timed"))
     fine = named("honest")
     task = Task(SHAPE, (fine, ending, "numpy-direct", sleeping), "numpy-direct", BRIEF)
-    with Worker(Roster((ending, sleeping, fine)), threads=1, seed=1, time_limit=5.0) as worker:
+    with Worker(Roster((ending, sleeping, fine)), threads=1, seed=1, time_limit=20.0) as worker:
         rows = {line.implementation: line for line in hold([task], worker)}
     assert (rows[ending].outcome, rows[sleeping].outcome) == (Outcome.CRASH, Outcome.TIMEOUT)
     assert rows[ending].median_seconds is rows[sleeping].median_seconds is None

@@ -136,14 +136,14 @@ def test_one_that_dies_while_it_is_timed_fails_the_run_and_leaves_the_rest(tmp_p
 
 
 def test_one_that_hangs_costs_its_own_item(tmp_path: Path) -> None:
-    run = _run(tmp_path, "hanging", "-n", "1", "--time-limit", "3")
+    run = _run(tmp_path, "hanging", "-n", "1", "--time-limit", "10")
     outcomes = {item.requirement: item.outcome for item in run.items}
     assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.TIMEOUT}
     assert run.exit_code == 1
 
 
 def test_one_that_stops_its_process_costs_its_own_item(tmp_path: Path) -> None:
-    run = _run(tmp_path, "stopping", "-n", "1", "--time-limit", "3")
+    run = _run(tmp_path, "stopping", "-n", "1", "--time-limit", "10")
     outcomes = {item.requirement: item.outcome for item in run.items}
     assert outcomes == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.TIMEOUT}
 
