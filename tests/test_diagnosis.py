@@ -22,7 +22,7 @@ from conformance.judging import Judge
 from conformance.problem import Problem, parse
 from conformance.records import Diagnosis as Record
 from conformance.records import read_records
-from conformance.session.diagnosing import Request, ask
+from conformance.session.diagnosis_process import Request, ask
 from conformance.specification import requirements
 from tests import fakes, hostile
 from tests.support.commands import run_command

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from conformance.adapter import Implementation
 from conformance.diagnosis.kinds import kind_of
 from conformance.records import Case, Diagnosis, Item
-from conformance.session.diagnosing import Request
+from conformance.session.diagnosis_process import Request
 from conformance.specification import requirements
 from conformance.verdict import Outcome
 

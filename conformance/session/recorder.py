@@ -31,7 +31,7 @@ from conformance.records import (
 )
 from conformance.run_options import function_settings
 from conformance.session.diagnoses import Failures
-from conformance.session.diagnosing import ask
+from conformance.session.diagnosis_process import ask
 from conformance.session.interruption import Interruption
 from conformance.session.items import PROPERTY
 from conformance.session.options import Settings
