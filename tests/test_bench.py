@@ -32,12 +32,12 @@ from implementations.pytorch import CudaClock
 from tests import hostile
 from tests.fakes import honest, named
 from tests.support import runs
+from tests.support.clocks import Clocked
 from tests.support.commands import invoke
 
 TINY = parse("attention batch=1 heads=2 length=6 width=4 dtype=float32 values=spread.1#0")
 SHAPE = Shape("gqa", "tiny", TINY)
 BRIEF = Effort(least=4, most=9, seconds=1e9, precision=0.01)
-NUMPY = registry.frameworks()["numpy"]
 
 
 # Arithmetic
@@ -91,19 +91,6 @@ class Told:
 
 def _arrays(result):
     return [result] if isinstance(result, np.ndarray) else [result[0], *result[1]]
-
-
-class Clocked:
-    """NumPy, its time kept by a given clock."""
-
-    def __init__(self, clock):
-        self._clock = clock
-
-    def __getattr__(self, name):
-        return getattr(NUMPY, name)
-
-    def clock(self, device):
-        return self._clock
 
 
 class Differentiating(Clocked):
