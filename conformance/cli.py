@@ -197,7 +197,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
 @click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
 @click.option(
     "--time-limit",
-    type=click.FloatRange(1),
+    type=float,
     default=120.0,
     show_default=True,
     metavar="SECONDS",

@@ -1,11 +1,14 @@
 """Ctrl-C, the first: what is being done is finished; the second ends the process at once."""
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
+
+from conformance.exit_codes import ExitCode
 
 # Ctrl-C, a request to end, a closed terminal (not on Windows).
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -16,11 +19,13 @@ class FirstInterrupt:
     """``asked`` becomes true with the first Ctrl-C.
 
     An exception raised wherever the program happens to be could be lost in compiled code, be taken for the implementation's own,
-    or leave a record written that is not counted; so the first Ctrl-C raises none, and the second ends the process.
+    or leave a record written that is not counted; so the first Ctrl-C raises none. The second calls ``at_once``, which ends what
+    other processes are at work for this one, and ends the process.
     """
 
-    def __init__(self, what_is_finished: str) -> None:
+    def __init__(self, what_is_finished: str, at_once: Callable[[], None] = lambda: None) -> None:
         self.asked = False
+        self._at_once = at_once
         self._sentence = f"\nInterrupted: {what_is_finished} first; Ctrl-C again stops at once."
         self._before: dict[int, Any] = {}
 
@@ -28,7 +33,9 @@ class FirstInterrupt:
         """Waits for the signals that are not ignored, and nobody else's; ``then`` is called with the first."""
 
         def stop(number: int, frame: FrameType | None) -> None:
-            signal.signal(number, signal.SIG_DFL)
+            if self.asked:
+                self._at_once()
+                os._exit(ExitCode.INCONCLUSIVE)
             self.asked = True
             print(self._sentence, file=sys.stderr)
             then()

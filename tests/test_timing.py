@@ -171,6 +171,20 @@ class Hands:
         return None
 
 
+class Instant(Hands):
+    """A clock by which calls take next to no time."""
+
+    def seconds(self, call):
+        return 1e-12, call()
+
+
+def test_what_no_machine_computes_was_not_computed_in_the_call():
+    timing = timings_of(Implementation("cached", right, Support(), Clocked(Instant())))["cached"]
+    assert timing.outcome is Outcome.WRONG_VALUE
+    assert "kept from an earlier call" in timing.message
+    assert timing.median_seconds is timing.percent_of_matmul is None
+
+
 def test_compilation_is_no_part_of_the_times():
     clock, waited = Hands(), []
 

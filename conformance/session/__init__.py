@@ -10,11 +10,13 @@ from conformance.errors import UsageError
 
 def activate(config: pytest.Config) -> None:
     """Understands the options and registers the run's hooks. Ends pytest with a sentence where they make no sense."""
+    from conformance.interruption import SIGNALS
     from conformance.session.interruption import Interruption
     from conformance.session.items import Items
     from conformance.session.options import settings_from
     from conformance.session.recorder import TRAIL, Recorder
     from conformance.session.trail import Trail
+    from conformance.session.watchdog import Watchdog
 
     try:
         settings = settings_from(config)
@@ -23,11 +25,13 @@ def activate(config: pytest.Config) -> None:
     given = getattr(config, "workerinput", None)  # in a worker of pytest-xdist
     trail = Trail(Path(given[TRAIL])) if given else None
     if given:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the controller decides
+        for number in SIGNALS:  # Ctrl-C reaches all processes of a terminal; the controller decides
+            signal.signal(number, signal.SIG_IGN)
     config.pluginmanager.register(Items(settings, trail), "conformance-items")
     if given is None:
-        interruption = Interruption()
+        watchdog = Watchdog(settings.time_limit)
+        interruption = Interruption(at_once=watchdog.end_all)
         config.pluginmanager.register(interruption, "conformance-interruption")
-        config.pluginmanager.register(Recorder(settings, config, interruption), "conformance-recorder")
+        config.pluginmanager.register(Recorder(settings, config, interruption, watchdog), "conformance-recorder")
         if getattr(config.option, "maxworkerrestart", "absent") is None:
             config.option.maxworkerrestart = 10_000  # a crash costs its own item, however many there are

@@ -1,5 +1,6 @@
 """Ctrl-C in a run: the item at hand is finished and recorded, then the run ends; a second one ends it at once."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ from conformance.interruption import FirstInterrupt
 
 
 class Interruption:
-    """Hooks of the process that the user started. ``asked`` becomes true with the first Ctrl-C."""
+    """Hooks of the process that the user started. ``asked`` becomes true with the first Ctrl-C; ``at_once`` is called with the
+    second."""
 
-    def __init__(self) -> None:
-        self._first = FirstInterrupt("the items at hand are finished")
+    def __init__(self, at_once: Callable[[], None]) -> None:
+        self._first = FirstInterrupt("the items at hand are finished", at_once)
 
     @property
     def asked(self) -> bool:

@@ -49,7 +49,7 @@ _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation
 class Recorder:
     """pytest hooks of the process that the user started: alone, or the controller of pytest-xdist's workers."""
 
-    def __init__(self, settings: Settings, config: pytest.Config, interruption: Interruption) -> None:
+    def __init__(self, settings: Settings, config: pytest.Config, interruption: Interruption, watchdog: Watchdog) -> None:
         self.settings = settings
         self.config = config
         self._interruption = interruption
@@ -64,7 +64,7 @@ class Recorder:
         self._failures = Failures()
         self._alike: Counter[tuple[str, str]] = Counter()  # unexpected failures by implementation and kind
         self._diagnoses: list[Diagnosis] = []
-        self._watchdog = Watchdog(settings.time_limit)
+        self._watchdog = watchdog
         self._stillborn = 0  # workers that died before their first item
 
     # Beginning
@@ -162,7 +162,7 @@ class Recorder:
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
         """The worker died in this item. That is the item's outcome, and the only one: the rest runs on in a new worker."""
         match = _NODE.search(crashitem)
-        if match is None:
+        if match is None or self._interruption.asked:  # nobody is to blame for a death after an interruption
             return
         elapsed = time.monotonic() - self._started.get(crashitem, time.monotonic())
         worker = report.node.gateway.id

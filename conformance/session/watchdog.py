@@ -34,6 +34,11 @@ class Watchdog:
     def trace(self, worker: str) -> Trace:
         return trace(self.path(worker))
 
+    def end_all(self) -> None:
+        """Ends the workers at once, whatever they do."""
+        for path in Path(self._folder.name).iterdir():
+            self._end(trace(path).process)
+
     def stop(self) -> None:
         self._over.set()
         if self._thread is not None:
@@ -46,5 +51,9 @@ class Watchdog:
                 seen = trace(path)
                 if seen.since and path.name not in self.ended and time.monotonic() - seen.since > self.limit:
                     self.ended.add(path.name)
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(seen.process, KILL)
+                    self._end(seen.process)
+
+    def _end(self, process: int) -> None:
+        if process:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, KILL)

@@ -34,6 +34,8 @@ from conformance.timing.shapes import suites
 from conformance.timing.worker import Roster, Worker
 from conformance.verdict import Outcome
 
+LONGEST_LIMIT = 86400.0  # seconds
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -59,6 +61,8 @@ class Options:
         for dtype in self.dtypes:
             if dtype not in DTYPES:
                 raise UsageError(f"Unknown dtype {dtype!r}: there are {', '.join(DTYPES)}.")
+        if not 1 <= self.time_limit <= LONGEST_LIMIT:
+            raise UsageError(f"--time-limit {self.time_limit:g} is no number of seconds from 1 to {LONGEST_LIMIT:g}.")
         here = [i for i in self.implementations if i.missing() is None]
         if not here:
             reasons = sorted({str(i.missing()) for i in self.implementations})
@@ -90,8 +94,8 @@ def run_bench(console: Console, options: Options) -> ExitCode:
     if writer:
         writer.write(header)
     lines: list[Line] = []
-    interrupt = FirstInterrupt("the contest at hand is finished")
     worker = Worker(roster, threads=options.threads, seed=options.seed, time_limit=options.time_limit)
+    interrupt = FirstInterrupt("the contest at hand is finished", at_once=worker.kill)
     interrupt.install()
     try:
         with worker, _bar() as bar:

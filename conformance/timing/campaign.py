@@ -124,9 +124,9 @@ def hold(
     for task in tasks:
         if stopped():
             break
-        lines = _held(task, worker, dead)
+        lines = _held(task, worker, dead, stopped)
         if any(isinstance(line, SelfComparison) and not line.is_sound for line in lines):
-            lines += [line for line in _held(_once_more(task), worker, dead) if isinstance(line, SelfComparison)]
+            lines += [line for line in _held(_once_more(task), worker, dead, stopped) if isinstance(line, SelfComparison)]
         if task.shape.suite == GROWTH:
             ladder += [line for line in lines if isinstance(line, Timing)]
         else:
@@ -142,8 +142,9 @@ def _once_more(task: Task) -> Task:
     return replace(task, names=(task.baseline,), effort=effort, memory=False)
 
 
-def _held(task: Task, worker: Worker, dead: dict[str, Died]) -> list[Line]:
-    """The task without the dead, again after each death; the dead have rows without times."""
+def _held(task: Task, worker: Worker, dead: dict[str, Died], stopped: Callable[[], bool]) -> list[Line]:
+    """The task without the dead, again after each death; the dead have rows without times. Nobody is to blame for a death after
+    an interruption."""
     lost: list[Line] = [
         _row(task, name, Outcome.SKIPPED, f"It takes part no more: {dead[name]}") for name in task.names if name in dead
     ]
@@ -151,6 +152,8 @@ def _held(task: Task, worker: Worker, dead: dict[str, Died]) -> list[Line]:
         try:
             return [*worker.run(replace(task, names=names)), *lost]
         except Died as death:
+            if stopped():
+                break
             dead[death.name] = death
             lost.append(_row(task, death.name, death.outcome, str(death)))
     return lost

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Clock
-from conformance.errors import Unsupported
+from conformance.errors import Unsupported, end_if_forked
 from conformance.harness import PreparedCall, Subject
 from conformance.judging import Failed, Judge, verdict_of_exception
 from conformance.problem import Problem
@@ -141,6 +141,7 @@ class Contender:
     def _call(self, count: int) -> float:
         which = count % len(self._placed)
         seconds, raw = self.clock.seconds(self._placed[which].call)
+        end_if_forked()
         self._last = which, raw
         return seconds
 

@@ -22,6 +22,7 @@ from conformance import registry
 from conformance.adapter import Implementation
 from conformance.errors import UsageError
 from conformance.harness import Subject
+from conformance.interruption import SIGNALS
 from conformance.judging import Judge
 from conformance.records import Line
 from conformance.threads import limited_threads
@@ -120,6 +121,11 @@ class Worker:
         self.end()
         return Died(task.names[self._signs[0]], outcome, f"{what} at {task.shape}.")
 
+    def kill(self) -> None:
+        """Ends the process and waits for nothing, as befits a signal handler."""
+        if self._process is not None:
+            self._process.kill()
+
     def end(self) -> None:
         """Ends the process, whatever it does."""
         if self._process is None:
@@ -138,7 +144,8 @@ class Worker:
 
 def _serve(connection: Connection, signs: Any, roster: Roster, threads: int, seed: int) -> None:
     """The process: receives tasks, sends their records."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that the user started decides
+    for number in SIGNALS:  # they may reach all processes; the one that the user started decides
+        signal.signal(number, signal.SIG_IGN)
     steady_heap()
     implementations = roster.implementations()
     judge, rates = Judge(), Rates()
