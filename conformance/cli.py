@@ -12,7 +12,15 @@ from conformance import __version__
 from conformance.cli_records import COMMANDS
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
-from conformance.run_options import DEFAULT_SEED, FUNCTION_OPTIONS, IMPLEMENTATION, RUN_OPTIONS, RunOption, function_settings
+from conformance.run_options import (
+    DEFAULT_SEED,
+    FUNCTION_OPTIONS,
+    IMPLEMENTATION,
+    LARGEST_SEED,
+    RUN_OPTIONS,
+    RunOption,
+    function_settings,
+)
 from conformance.starter import FRAMEWORKS, command, write_starter
 
 if TYPE_CHECKING:
@@ -194,7 +202,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
 @click.option("--baseline", metavar="NAME", help="what ratios are relative to (default: NumPy; with gradients, torch-direct)")
 @click.option("--growth/--no-growth", default=True, show_default=True, help="how time and memory grow with the length")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="of each implementation")
-@click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
+@click.option("--seed", type=click.IntRange(0, LARGEST_SEED), default=DEFAULT_SEED, show_default=True)
 @click.option(
     "--time-limit",
     type=float,

@@ -7,6 +7,7 @@ from typing import Any
 # Examples that Hypothesis draws per requirement; each gives several problems.
 TIERS: dict[str, int] = {"quick": 1, "full": 12, "exhaustive": 240}
 DEFAULT_SEED = 20170612  # the day on which "Attention Is All You Need" appeared
+LARGEST_SEED = 2**32 - 1  # of a command that counts on from its seed: values are keyed by 64 bits
 TIME_LIMITS: dict[str, float] = {"quick": 120.0, "full": 300.0, "exhaustive": 3600.0}
 
 

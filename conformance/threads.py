@@ -2,27 +2,50 @@
 over processes of one thread each."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from conformance.errors import UsageError
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")  # the last one is XLA's
+SHOWN = 100  # characters of a job
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 
 
 def in_processes(
-    function: Callable[[_Job], _Result], jobs: Iterable[_Job], processes: int | None = None
+    function: Callable[[_Job], _Result],
+    jobs: Iterable[_Job],
+    processes: int | None = None,
+    told: Callable[[_Job], str] = str,
 ) -> Iterator[tuple[_Job, _Result]]:
     """Each job with what ``function`` gives for it, as they finish, from so many new processes, one a core if None. The function,
-    jobs and results are pickled."""
-    with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        work = {pool.submit(function, job): job for job in jobs}
-        for finished in as_completed(work):
-            yield work[finished], finished.result()
+    jobs and results are pickled. Raises UsageError where a process ends by itself, with the jobs at work then as ``told``."""
+    work: dict[Future[_Result], _Job] = {}
+    try:
+        with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            for job in jobs:
+                work[pool.submit(function, job)] = job
+            for finished in as_completed(work):
+                yield work[finished], finished.result()
+    except BrokenProcessPool:
+        at_work = _unfinished(work)[: processes or os.cpu_count() or 1]
+        jobs_told = "; ".join(_short(told(job)) for job in at_work)
+        raise UsageError(f"A process ended before its work was done, which was one of: {jobs_told}.") from None
+
+
+def _unfinished(work: Mapping[Future[Any], _Job]) -> list[_Job]:
+    """The jobs that a broken pool did not finish, in the order in which it would have begun them."""
+    return [job for future, job in work.items() if not future.done() or isinstance(future.exception(), BrokenProcessPool)]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def single_threads() -> AbstractContextManager[None]:

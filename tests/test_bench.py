@@ -453,6 +453,7 @@ def test_bench_records_and_shows_what_it_measured(tiny_suite, tmp_path):
         (["--time-limit", "nan"], "from 1 to"),
         (["--implementation", "torch-cuda-*"], "CUDA"),
         (["--suite", "decode", "--passes", "forward+backward", "--no-growth"], "nothing to measure"),
+        (["--seed", str(2**64)], "is not in the range"),
     ],
 )
 def test_what_cannot_be_measured_is_one_sentence(words, told):

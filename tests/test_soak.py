@@ -1,5 +1,6 @@
 """The soak test draws the same problems however it is run, passes what is honest and reports what is not."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.exit_codes import ExitCode
 from conformance.problem import parse
+from conformance.run_options import LARGEST_SEED
 from conformance.soak import Extreme, Soaked, judge_numbers, render, slack, soak
 from conformance.soak.__main__ import main
 from conformance.soak.draw import LONGEST, draw
@@ -118,4 +120,22 @@ def test_an_unknown_implementation_is_one_sentence():
     result = CliRunner().invoke(main, ["--problems=20", "--implementation=numpy-indirect"])
     assert result.exit_code == ExitCode.USAGE_ERROR
     assert "did you mean numpy-direct" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_seed_that_is_too_large_is_one_sentence():
+    result = CliRunner().invoke(main, ["--problems=20", f"--implementation={NUMPY[0]}", f"--seed={2**64}"])
+    assert result.exit_code == ExitCode.USAGE_ERROR
+    assert "--seed" in result.output and "is not in the range" in result.output
+    assert "Traceback" not in result.output
+    draw(LARGEST_SEED, 0)
+
+
+def test_an_implementation_that_ends_its_process_is_one_sentence_with_the_problems(tmp_path, monkeypatch):
+    source = tmp_path / "dying.py"
+    source.write_text("import os\ndef attention(query, key, value):\n    os._exit(11)\n")
+    monkeypatch.setattr("conformance.soak.run.CHUNK", 10)
+    result = CliRunner().invoke(main, ["--problems=40", "--processes=1", f"--implementation={source}:attention"])
+    assert result.exit_code == ExitCode.USAGE_ERROR
+    assert re.search(r"^A process ended before its work was done, .*: problems [0-3]0 to [0-3]9\.$", result.output, re.MULTILINE)
     assert "Traceback" not in result.output

@@ -8,13 +8,13 @@ from rich.progress import Progress
 
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode, exit_code
-from conformance.run_options import DEFAULT_SEED
+from conformance.run_options import DEFAULT_SEED, LARGEST_SEED
 from conformance.soak import HONEST, render, soak
 
 
 @click.command()
 @click.option("--problems", type=click.IntRange(1), default=100_000, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=DEFAULT_SEED, show_default=True)
+@click.option("--seed", type=click.IntRange(0, LARGEST_SEED), default=DEFAULT_SEED, show_default=True)
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
 @click.option("--implementation", "names", multiple=True, metavar="NAME", help="may be repeated (default: honest built-in ones)")
 def main(problems: int, seed: int, processes: int | None, names: tuple[str, ...]) -> None:

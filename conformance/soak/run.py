@@ -78,16 +78,20 @@ def soak(
     """Judges ``problems`` random problems on the implementations ``names``, as ``registry.resolve`` understands them.
 
     The same problems are drawn for every number of processes, None for one a core. ``progress`` hears how many more are done.
-    Raises UsageError for names that mean nothing.
+    Raises UsageError for names that mean nothing, and where an implementation ends its process.
     """
     for name in names:
         registry.resolve(name)
     total = Soaked()
     chunks = [range(start, min(start + CHUNK, problems)) for start in range(0, problems, CHUNK)]
-    for _, part in in_processes(partial(_chunk, names, seed), chunks, processes):
+    for _, part in in_processes(partial(_chunk, names, seed), chunks, processes, _told):
         total.merge(part)
         progress(part.problems)
     return total
+
+
+def _told(numbers: range) -> str:
+    return f"problems {numbers.start} to {numbers.stop - 1}"
 
 
 def _chunk(names: Sequence[str], seed: int, numbers: range) -> Soaked:
