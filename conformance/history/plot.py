@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.errors import UsageError
 from conformance.history.trend import Point, Trend
+from conformance.page.text import NAME, clean, unique_names
 
 WIDTH, HEIGHT = 720, 190  # pixels of a panel
 MOMENT = "%Y-%m-%d %H:%M:%S"
@@ -56,6 +57,7 @@ def specification(trends: Sequence[Trend]) -> dict[str, Any]:
 def _rows(trends: Sequence[Trend], measure: Callable[[Point], float | None]) -> list[dict[str, Any]]:
     """A row for each point that has the figure; with the version where it is another one than before."""
     rows = []
+    names = _names(trends)
     for trend in trends:
         before = None
         for point in trend.points:
@@ -63,11 +65,16 @@ def _rows(trends: Sequence[Trend], measure: Callable[[Point], float | None]) -> 
             changed = before is not None and point.framework_version != before.framework_version
             before = point
             if value is not None:
-                version = (point.framework_version or "?") if changed else ""
+                version = clean(point.framework_version or "?", NAME) if changed else ""
                 rows.append(
-                    {"run": f"{point.started:{MOMENT}}", "name": trend.implementation, "value": value, "version": version}
+                    {"run": f"{point.started:{MOMENT}}", "name": names[trend.implementation], "value": value, "version": version}
                 )
     return rows
+
+
+def _names(trends: Sequence[Trend]) -> dict[str, str]:
+    """What each implementation is called in the picture, which cannot hold every character."""
+    return unique_names([trend.implementation for trend in trends], NAME)
 
 
 def _moments(trends: Sequence[Trend]) -> list[str]:
@@ -112,8 +119,8 @@ def _largest(point: Point) -> float | None:
 
 def _described(trends: Sequence[Trend]) -> str:
     """What the picture shows, for whoever cannot see it."""
-    moments = _moments(trends)
+    moments, names = _moments(trends), _names(trends)
     latest = ", ".join(
-        f"{trend.implementation} passes {share:.0%}" for trend in trends if (share := trend.points[-1].share) is not None
+        f"{names[trend.implementation]} passes {share:.0%}" for trend in trends if (share := trend.points[-1].share) is not None
     )
     return f"{len(moments)} runs, {moments[0]} to {moments[-1]}. In the last run of each: {latest}."
