@@ -171,6 +171,23 @@ def test_badge_command(tmp_path: Path) -> None:
         assert told in result.stderr
 
 
+def test_the_badges_of_a_long_name_can_be_written(tmp_path: Path) -> None:
+    names = ["long" * 100 + end for end in "ab"]
+    records = runs.write(tmp_path / "records.jsonl", runs.header(names), *(runs.item(name) for name in names))
+    assert invoke("badge", records, "--out", tmp_path / "all").exit_code == 0
+    written = [path.name for path in (tmp_path / "all").iterdir()]
+    assert len([name for name in written if name.startswith("longlong")]) == len(written) == len(badges(read_records(records)))
+    assert max(map(len, written)) < 130
+
+
+def test_records_without_implementations_have_no_badge(tmp_path: Path) -> None:
+    records = runs.write(tmp_path / "records.jsonl", runs.header([]))
+    for out in ("one.json", "folder"):
+        result = invoke("badge", records, "--out", tmp_path / out)
+        assert result.exit_code == ExitCode.USAGE_ERROR
+        assert result.stderr == "The records have no implementation, so that there is no badge to write.\n"
+
+
 def test_a_named_fake_is_annotated_where_it_stands() -> None:
     entry = resolve(named("zeros"))
     assert re.fullmatch(r"tests/fakes\.py:\d+", entry.source)

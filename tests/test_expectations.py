@@ -10,6 +10,7 @@ from conformance.errors import UsageError
 from conformance.expectations import (
     ImplementationExpectations,
     builtin_expectations,
+    file_stem,
     is_skipped,
     load,
     load_skips,
@@ -165,6 +166,17 @@ def test_a_folder_is_by_implementation(tmp_path: Path) -> None:
     assert expectations.for_("my_module:mine").judge(OUT, "designed", A, "float32", WRONG).expected
     assert not expectations.for_("other").judge(OUT, "designed", A, "float32", WRONG).expected
     assert expectations.for_("other") is expectations.for_("other")
+
+
+def test_the_file_of_a_long_name_is_found_again_and_is_its_own(tmp_path: Path) -> None:
+    first, second = ("long" * 100 + end for end in "ab")
+    run = runs.run(tmp_path, runs.header([first, second], KNOWN), runs.item(first, OUT), runs.item(second, OUT))
+    assert not update(run, tmp_path)
+    (tmp_path / f"{file_stem(first)}.toml").write_text(entry())
+    expectations = load(tmp_path, KNOWN, runs.LINUX)
+    assert expectations.for_(first).judge(OUT, "designed", A, "float32", WRONG).expected
+    assert not expectations.for_(second).judge(OUT, "designed", A, "float32", WRONG).expected
+    assert len(file_stem(first)) == 100
 
 
 def test_built_in_expectations_are_valid() -> None:

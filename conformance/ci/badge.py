@@ -44,7 +44,10 @@ def badges(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def write_asked(run: Run, out: Path, implementation: str | None, dtype: str | None) -> list[Path]:
-    """One badge to a file that ends in .json, otherwise all to a folder. Raises UsageError for a choice that makes no sense."""
+    """One badge to a file that ends in .json, otherwise all to a folder. Raises UsageError for a choice that makes no sense, and
+    where there is nothing to write."""
+    if not run.implementations:
+        raise UsageError("The records have no implementation, so that there is no badge to write.")
     if out.suffix != ".json":
         if implementation or dtype:
             raise UsageError(

@@ -1,5 +1,6 @@
 """What an expectation says."""
 
+import hashlib
 import re
 from typing import Annotated, Literal
 
@@ -13,6 +14,7 @@ from conformance.verdict import Outcome
 
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
 Cases = Literal["all"] | tuple[Digest, ...]
+LONGEST_STEM = 100  # bytes; most file systems take names of 255, of which endings need some
 TEXT_CONDITIONS = ("platform", "machine", "instruction_set")
 
 
@@ -51,5 +53,10 @@ def _met(name: str, condition: str | tuple[str, ...], environment: Environment) 
 
 
 def file_stem(implementation: str) -> str:
-    """The name, without .toml, of an implementation's file: characters that file names may not have become hyphens."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", implementation)
+    """The name, without .toml, of an implementation's file: characters that file names may not have become hyphens, and the end
+    of a long one becomes a hash of the whole."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", implementation)
+    if len(stem) <= LONGEST_STEM:
+        return stem
+    digest = hashlib.sha256(implementation.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{stem[: LONGEST_STEM - len(digest) - 1]}-{digest}"
