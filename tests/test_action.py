@@ -219,7 +219,6 @@ def test_an_earlier_run_is_not_shown_in_place_of_one_that_recorded_nothing(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"CONFORMANCE_BASELINE": "no_such.jsonl"}, "no_such.jsonl cannot be read"),
         ({"CONFORMANCE_MERGE": "shards/*/records.jsonl"}, "no records to merge"),
         ({"CONFORMANCE_TIER": "halfway"}, "'halfway' is not one of"),
         ({"CONFORMANCE_TIMING": "perhaps"}, "make it true or false"),
@@ -231,6 +230,36 @@ def test_a_mistake_is_annotated(
     assert act(github | given) == ExitCode.USAGE_ERROR
     assert re.search(rf"^::error title=attention-conformance::.*{told}", capfd.readouterr().out, re.MULTILINE)
     assert outputs(github) == {"exit-code": "2"}
+
+
+@pytest.mark.parametrize("baseline", ["no_such.jsonl", "others.jsonl"], ids=["unreadable", "of other implementations"])
+@pytest.mark.parametrize(
+    ("code", "ends"),
+    [
+        (ExitCode.AS_EXPECTED, ExitCode.USAGE_ERROR),
+        (ExitCode.UNEXPECTED, ExitCode.UNEXPECTED),
+        (ExitCode.INCONCLUSIVE, ExitCode.INCONCLUSIVE),
+    ],
+)
+def test_an_unusable_baseline_leaves_the_run_its_verdict(
+    github: dict[str, str], capfd: pytest.CaptureFixture[str], baseline: str, code: ExitCode, ends: ExitCode
+) -> None:
+    runs.write(Path("others.jsonl"), runs.header(["other"]), runs.item("other"))
+    runs.write(Path("shard.jsonl"), runs.header(["fine"], shard="1/1"), runs.item("fine"), exit_code=code)
+    assert act(github | {"CONFORMANCE_MERGE": "shard.jsonl", "CONFORMANCE_BASELINE": baseline}) == ends
+    assert outputs(github) == {
+        "exit-code": str(int(ends)), "records": "reports/records.jsonl", "reports": "reports", "worse": "",
+    }  # fmt: skip
+    told = capfd.readouterr().out
+    assert "::error title=attention-conformance::The run is not compared with the baseline. " in told
+    assert "# Conformance of attention implementations" in Path(github["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+def test_a_run_of_nothing_proves_nothing_whatever_the_baseline(github: dict[str, str]) -> None:
+    runs.write(Path("base.jsonl"), runs.header(["fine"]), runs.item("fine"))
+    chosen = {"CONFORMANCE_SELECT": "nothing_is_called_so", "CONFORMANCE_BASELINE": "base.jsonl"}
+    assert act(github | chosen) == ExitCode.INCONCLUSIVE
+    assert outputs(github)["exit-code"] == "3"
 
 
 def test_shards_are_merged_and_shown(github: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.ci.annotations import annotations, of_comparison
@@ -26,7 +27,8 @@ CUT = "\n\n**The page was cut here; the artifact has all of it, as summary.md.**
 def act(environment: Mapping[str, str]) -> ExitCode:
     """The code with which the step ends: 2 and 3 as a run does, 1 for what is unexpected or worse than the baseline.
 
-    A mistake is annotated, beside being told.
+    A mistake is annotated, beside being told. A baseline with which the run cannot be compared gives 2 only where the run itself
+    was as expected.
     """
     try:
         return _act(Inputs.of(environment), environment)
@@ -37,7 +39,7 @@ def act(environment: Mapping[str, str]) -> ExitCode:
 
 
 def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
-    base = read_records(inputs.baseline) if inputs.baseline else None  # before the run, which takes longer
+    base = _baseline(inputs.baseline) if inputs.baseline else None  # before the run, which may write over it
     records = inputs.reports / "records.jsonl"
     code = _merge(inputs, records) if inputs.merge else _run(inputs, records)
     if not records.exists():
@@ -46,15 +48,44 @@ def _act(inputs: Inputs, environment: Mapping[str, str]) -> ExitCode:
         return ExitCode.INCONCLUSIVE
     run = read_records(records, partial=True)
     _show(run, inputs.reports, environment)
-    comparison = _compare(base, run, inputs.reports, environment) if base else None
-    worse = "" if comparison is None else str(len(comparison.worse))
-    if code is ExitCode.AS_EXPECTED and comparison is not None and comparison.worse:
-        code = ExitCode.UNEXPECTED
+    compared = _compared(base, run, inputs.reports, environment) if base else Compared()
+    worse = "" if compared.worse is None else str(compared.worse)
+    if code is ExitCode.AS_EXPECTED:
+        code = compared.code
     _output(
         environment,
         {"exit-code": str(int(code)), "records": records.as_posix(), "reports": inputs.reports.as_posix(), "worse": worse},
     )
     return code
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of the baseline: ``code`` counts where the run was as expected; ``worse`` is None where nothing was compared."""
+
+    code: ExitCode = ExitCode.AS_EXPECTED
+    worse: int | None = None
+
+
+def _baseline(path: Path) -> Run | UsageError:
+    """What is wrong with it is told after the run, whose results are worth having all the same."""
+    try:
+        return read_records(path)
+    except UsageError as error:
+        return error
+
+
+def _compared(base: Run | UsageError, run: Run, reports: Path, environment: Mapping[str, str]) -> Compared:
+    try:
+        if isinstance(base, UsageError):
+            raise base
+        comparison = _compare(base, run, reports, environment)
+    except UsageError as error:
+        _tell(f"The run is not compared with the baseline. {error}")
+        return Compared(ExitCode.USAGE_ERROR)
+    if comparison is None:
+        return Compared()
+    return Compared(ExitCode.UNEXPECTED if comparison.worse else ExitCode.AS_EXPECTED, len(comparison.worse))
 
 
 def _run(inputs: Inputs, records: Path) -> ExitCode:
