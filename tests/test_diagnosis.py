@@ -409,6 +409,11 @@ def test_an_implementation_that_pretends_to_be_interrupted_is_told(tmp_path):
     assert "an exception: KeyboardInterrupt: not you" in remark
 
 
+def test_failures_that_cannot_be_run_again_are_told_with_what_was_raised(tmp_path):
+    (remark,) = asked(tmp_path, "raise MemoryError('no room')").remarks
+    assert remark.startswith("There is no diagnosis: the failing problems could not be run again (MemoryError: no room")
+
+
 def test_what_an_implementation_does_to_its_process_harms_nobody(tmp_path):
     """It prints, closes the streams, and goes elsewhere."""
     (remark,) = asked(tmp_path, "print('x'); os.write(1, b'y'); os.chdir('/'); os.close(2); raise OSError('gone')").remarks

@@ -53,8 +53,9 @@ def diagnose(
     known = [fault for fault in known if not fault.equivalent]
     # What passes goes first: where an argument of an earlier call goes on working, there must have been an earlier call.
     gathered = _gathered(examiner, varied(passing, PASSING), _never, clock, 0.2)
-    chosen = of_all_kinds(failing, FAILING)
+    chosen, before = of_all_kinds(failing, FAILING), len(examiner.raised)
     gathered += _gathered(examiner, chosen, _Probing(), clock, 0.4)
+    raised = examiner.raised[before:]
     in_company = all(evidence.passes for evidence in gathered)
     if in_company:
         gathered += _gathered(examiner, _with_others_before(chosen, passing), _never, clock, 0.4)
@@ -74,7 +75,7 @@ def diagnose(
     vanished = len({evidence.problem for evidence in gathered if evidence.problem in set(failing) - again})
     return Diagnosis(
         subject.implementation.name, tuple(findings), tuple(unexplained), len(wrong), len(gathered) - len(wrong), vanished,
-        clock.spent,
+        clock.spent, tuple(dict.fromkeys(raised)) if failing and not wrong and not vanished else None,
     )  # fmt: skip
 
 

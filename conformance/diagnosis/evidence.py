@@ -98,6 +98,7 @@ class Examiner:
 
     subject: Subject
     judging: Judge
+    raised: list[str] = field(default_factory=list)  # what came of problems that gave no evidence
 
     def look(self, problem: Problem, probe: Probing, until: float = 1.0) -> Evidence | None:
         """What it gives by the problem's default route. Where ``probe`` says so of what is seen then, its other routes are
@@ -107,7 +108,8 @@ class Examiner:
             try:
                 evidence = self._called(self.prepared(problem))
                 return evidence if evidence is None or not probe(evidence) else self._probed(evidence, until)
-            except Unsupported:
+            except Unsupported as error:
+                self.raised.append(f"not supported: {error}")
                 return None
 
     def prepared(self, problem: Problem, route: Route | None = None) -> Evidence:
@@ -123,6 +125,7 @@ class Examiner:
             output = self.judging.run(self.subject, evidence.problem, evidence.route).output.copy()
         except Failed as failure:
             if failure.verdict.outcome is Outcome.OUT_OF_MEMORY:
+                self.raised.append(failure.verdict.message)
                 return None
             kind = "dtype" if failure.verdict.outcome is Outcome.WRONG_DTYPE else "raises"
             return replace(evidence, signs={kind: _kind_of(failure.verdict)}, message=failure.verdict.message)

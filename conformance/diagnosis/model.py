@@ -9,6 +9,7 @@ from conformance.diagnosis.prediction import Candidate
 from conformance.faults.model import Fault
 
 SOURCES_SHOWN = 3
+SHOWN_LOST = 2  # of what was raised where nothing could be run again
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Unexplained:
 @dataclass(frozen=True)
 class Diagnosis:
     """What explains the failures of an implementation. ``failing`` and ``passing`` problems were run again, in ``seconds``;
-    ``vanished`` of them had failed before and passed then."""
+    ``vanished`` of them had failed before and passed then. Where none of those that failed could be run again, ``lost`` holds
+    what was raised instead, as far as is known."""
 
     implementation: str
     findings: tuple[Finding, ...]
@@ -88,6 +90,7 @@ class Diagnosis:
     passing: int
     vanished: int
     seconds: float
+    lost: tuple[str, ...] | None = None
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -101,6 +104,9 @@ class Diagnosis:
         if self.vanished:
             again = "case did not fail" if self.vanished == 1 else "cases did not fail"
             remarks.append(f"{self.vanished} failing {again} when run again.")
+        if self.lost is not None:
+            shown = f" ({'; '.join(self.lost[:SHOWN_LOST])})" if self.lost else ""
+            remarks.append(f"There is no diagnosis: the failing problems could not be run again{shown}.")
         return tuple(remarks)
 
     @property
