@@ -304,6 +304,8 @@ def test_a_run_in_which_nothing_was_judged_is_no_success(tmp_path: Path) -> None
         (["--implementation", named("elsewhere")], "NumPy has no device 'cuda'"),
         (["--seed", "seven"], "'seven'"),
         (["--skips", "no_such_skips"], "no_such_skips"),
+        (["--records", "reports/records.jsonl/deeper.jsonl"], "cannot be written"),
+        (["-n", "1", "--", "--dist", "each"], "each would be counted several times"),
         (["--", "--no-such-option"], "--no-such-option"),
     ],
 )
@@ -332,6 +334,30 @@ def test_a_run_that_selects_nothing_is_inconclusive_and_says_so(tmp_path: Path) 
     done = run_command("run", "--implementation", "numpy-direct", "-n", "0", "-k", "nothing-is-called-so", folder=tmp_path)
     assert done.returncode == ExitCode.INCONCLUSIVE
     assert "Nothing was run" in done.stderr
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize(
+    "words", [("-k", "nothing-is-called-so"), ("-k", "ATT-SCALE-001", "--", "--collect-only")], ids=["nothing", "collect-only"]
+)
+def test_a_run_without_items_leaves_earlier_records_alone(words: tuple[str, ...], workers: str, tmp_path: Path) -> None:
+    kept = tmp_path / "reports" / "records.jsonl"
+    kept.parent.mkdir()
+    kept.write_text("of an earlier run")
+    run_command("run", "--implementation", "numpy-direct", "-n", workers, *words, folder=tmp_path)
+    assert kept.read_text() == "of an earlier run"
+    assert [path.name for path in kept.parent.iterdir()] == ["records.jsonl"]
+
+
+def test_output_of_an_implementation_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import numpy as np\n\n\ndef attention(query, key, value):\n"
+        "    print('chatter' * 10_000)\n    return np.zeros(query.shape, query.dtype)\n"
+    )
+    done = run_command("run", "--implementation", "loud.py:attention", "--no-diagnosis", *QUICK, "-n", "0", folder=tmp_path)
+    assert done.returncode == ExitCode.UNEXPECTED
+    assert "chatter" in done.stdout and "more characters are left out" in done.stdout
+    assert done.stdout.count("chatter") < 700
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")

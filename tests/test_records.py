@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -175,7 +176,25 @@ def test_newer_schema(path: Path) -> None:
     damage(path, 1, '"schema":1', '"schema":2')
     assert "line 1" in refusal(path)
     assert "records schema 2" in refusal(path)
-    assert "upgrade" in refusal(path)
+    assert refusal(path).endswith("upgrade attention-conformance.")
+    assert "damaged" not in refusal(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "pipe is no regular file" in refusal(tmp_path / "pipe")
+
+
+def test_a_second_item_of_a_pair(tmp_path: Path) -> None:
+    path = runs.write(tmp_path / "twice.jsonl", runs.header(), runs.item(), runs.item("flawed"), runs.item())
+    assert "line 4 is no record: it is a second item of ATT-OUT-001 on fine" in refusal(path)
+
+
+def test_a_line_of_any_length_is_told_briefly(path: Path) -> None:
+    damage(path, 4, '"implementation":"fine"', f'"implementation":"{"o" * 5000}"')
+    assert len(refusal(path)) < 600 + len(str(path))
+    assert "more characters" in refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +304,13 @@ def test_joined_files_must_each_be_whole(tmp_path: Path) -> None:
 def test_what_is_no_shard_is_refused(tmp_path: Path, second: list[Line], header: dict[str, object], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         merge(map(read_records, shards(tmp_path, *second, **header)))
+
+
+def test_the_first_case_of_both_shards_is_the_one_that_is_named(tmp_path: Path) -> None:
+    cases = [runs.case(number, "flawed") for number in (5, 3, 9, 7)]
+    paths = [runs.write(tmp_path / f"{name}.jsonl", runs.header(), *cases) for name in "ab"]
+    with pytest.raises(UsageError, match=f"The designed case {cases[0].id} on flawed stands in 2"):
+        merge(map(read_records, paths))
 
 
 # Whether a run may be cited

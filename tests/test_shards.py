@@ -4,12 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance import reports
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
-from conformance.records import Line, Run, merge_shards, read_records
+from conformance.records import Environment, Line, Run, merge_shards, read_records
 from conformance.shards import Shard
 from conformance.verdict import Outcome
 from tests.fakes import named
@@ -117,10 +118,34 @@ def test_pytest_itself_takes_shards(tmp_path: Path) -> None:
 
 
 def test_a_shard_with_nothing_to_do_says_so(tmp_path: Path) -> None:
-    words = ("--implementation", named("honest"), "-k", "ATT-SCALE-001", "--shard", "2/2", "-n", "0")
+    words = ("--implementation", named("honest"), "-k", "ATT-SCALE-001", "--tier", "quick", "--no-timing")
+    for shard, workers in (("1/2", "0"), ("2/2", "1")):
+        done = run_command("run", *words, "--shard", shard, "-n", workers, "--records", f"{shard[0]}.jsonl", folder=tmp_path)
+        assert done.returncode == ExitCode.AS_EXPECTED, done.stdout + done.stderr
+        assert ("This shard has nothing to do." in done.stdout) == (shard == "2/2")
+    merged = invoke("merge", tmp_path / "1.jsonl", tmp_path / "2.jsonl", "--out", tmp_path / "merged.jsonl")
+    assert merged.exit_code == ExitCode.AS_EXPECTED
+
+
+def test_a_shard_of_nothing_at_all_is_inconclusive(tmp_path: Path) -> None:
+    words = ("--implementation", named("honest"), "-k", "nothing-is-called-so", "--shard", "2/2", "-n", "0")
     done = run_command("run", *words, folder=tmp_path)
     assert done.returncode == ExitCode.INCONCLUSIVE
-    assert "fewer do than there are shards" in done.stderr
+    assert "Nothing was run" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_shard_in_which_nothing_was_judged_leaves_that_to_the_merge(tmp_path: Path) -> None:
+    words = ("--implementation", named("honest"), "--tier", "quick", "--no-timing", "-n", "0")
+    selected = ("-k", "ATT-MASK-007", "--shard", "1/1"), ("-k", "ATT-MASK-007 or ATT-MASK-008", "--shard", "1/2")
+    whole, part = (run_command("run", *words, *chosen, folder=tmp_path) for chosen in selected)
+    assert (whole.returncode, part.returncode) == (ExitCode.INCONCLUSIVE, ExitCode.AS_EXPECTED), part.stdout + part.stderr
+
+
+def test_an_empty_shard_is_refused(tmp_path: Path) -> None:
+    done = run_command("run", "--shard", "", folder=tmp_path)
+    assert done.returncode == ExitCode.USAGE_ERROR
+    assert done.stderr == "--shard '' is not of the form 2/5, the second of five.\n"
 
 
 def test_a_shard_that_does_not_exist_costs_nothing(tmp_path: Path) -> None:
@@ -137,6 +162,10 @@ def test_shards_with_a_random_seed_are_refused_at_once(tmp_path: Path) -> None:
 
 
 # What cannot be merged
+
+
+def changed(**changes: object) -> Environment:
+    return msgspec.structs.replace(runs.LINUX, **changes)
 
 
 def shard(path: Path, text: str, *lines: Line, **header: object) -> tuple[str, Run]:
@@ -158,6 +187,14 @@ def shard(path: Path, text: str, *lines: Line, **header: object) -> tuple[str, R
         ("2/3", {"suite": "0.2.0"}, "suite versions differ"),
         ("2/3", {"specification": "1.1"}, "specification versions differ"),
         ("2/3", {"implementations": ["fine"]}, "implementations differ"),
+        ("2/3", {"selection": "MASK"}, r"selections \(-k\) differ: none in a\.jsonl, 'MASK' in b\.jsonl"),
+        ("2/3", {"environment": changed(python="3.12.1")}, "versions of Python differ: 3.11 in .*, 3.12"),
+        ("2/3", {"environment": changed(packages={"numpy": "1.26.4"})}, "versions of NumPy differ: 2.4.6 in .*, 1.26.4"),
+        (
+            "2/3",
+            {"environment": changed(packages={"numpy": "2.4.6", "hypothesis": "6.1"})},
+            "versions of Hypothesis differ: none in .*, 6.1",
+        ),
     ],
 )
 def test_what_is_not_all_of_one_run_is_refused(tmp_path: Path, second: str, header: dict[str, object], told: str) -> None:
@@ -174,6 +211,27 @@ def test_the_merged_run_ends_as_its_worst_shard(tmp_path: Path) -> None:
     result = invoke("merge", *paths, "--out", tmp_path / "merged.jsonl")
     assert result.exit_code == ExitCode.UNEXPECTED
     assert read_records(tmp_path / "merged.jsonl").exit_code == ExitCode.UNEXPECTED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "codes", "whole"),
+    [
+        ((Outcome.PASS, Outcome.UNSUPPORTED), (0, 0), ExitCode.AS_EXPECTED),
+        ((Outcome.UNSUPPORTED, Outcome.SKIPPED), (0, 0), ExitCode.INCONCLUSIVE),
+        ((Outcome.PASS, Outcome.PASS), (0, 1), ExitCode.UNEXPECTED),  # something else went wrong
+        ((Outcome.PASS, Outcome.PASS), (0, 3), ExitCode.INCONCLUSIVE),  # interrupted
+    ],
+)
+def test_a_merge_ends_as_the_whole_run(
+    tmp_path: Path, outcomes: tuple[Outcome, ...], codes: tuple[int, ...], whole: ExitCode
+) -> None:
+    requirements = ["ATT-OUT-001", "ATT-OUT-002"]
+    paths = []
+    for number, (requirement, outcome, code) in enumerate(zip(requirements, outcomes, codes, strict=True), start=1):
+        lines = runs.header(["fine"], requirements, shard=f"{number}/2"), runs.item("fine", requirement, outcome=outcome)
+        paths.append(runs.write(tmp_path / f"{number}.jsonl", *lines, exit_code=ExitCode(code)))
+    assert invoke("merge", *paths, "--out", tmp_path / "merged.jsonl").exit_code == whole
+    assert read_records(tmp_path / "merged.jsonl").exit_code == whole
 
 
 def test_the_merged_results_stand_in_the_order_of_the_header(tmp_path: Path) -> None:

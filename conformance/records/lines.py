@@ -8,6 +8,11 @@ import msgspec
 from conformance.errors import UsageError
 from conformance.records.model import SCHEMA_VERSION, Line
 
+
+class NewerSchemaError(UsageError):
+    """The line is a header of a later version of the suite, and nothing is wrong with it."""
+
+
 _DECODER = msgspec.json.Decoder(Line)
 
 
@@ -23,14 +28,14 @@ def decode(line: bytes | str) -> Line:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         newer = _newer_schema(line)
         if newer is not None:
-            raise UsageError(
+            raise NewerSchemaError(
                 f"it has records schema {newer}, and this version reads {SCHEMA_VERSION}: upgrade attention-conformance"
             ) from None
         raise UsageError(str(error).rstrip(".")) from None
 
 
-def _newer_schema(line: bytes | str) -> Any:
-    """The schema version that a header claims, where it is not ours."""
+def _newer_schema(line: bytes | str) -> int | None:
+    """The schema version that a header claims, where it is later than ours."""
     try:
         content = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -38,7 +43,7 @@ def _newer_schema(line: bytes | str) -> Any:
     if not isinstance(content, dict) or content.get("kind") != "header":
         return None
     version = content.get("schema", SCHEMA_VERSION)
-    return None if version == SCHEMA_VERSION else version
+    return version if type(version) is int and version > SCHEMA_VERSION else None
 
 
 def _speakable(value: Any) -> Any:

@@ -70,7 +70,8 @@ class RequirementEntry(Data, frozen=True, kw_only=True):
 
 class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     """First line: which suite ran what, where and how. ``schema`` is the version of this file format, ``suite`` and
-    ``specification`` are theirs. ``shard``: which part of the run this is, such as 2/5; empty for a whole run."""
+    ``specification`` are theirs. ``shard``: which part of the run this is, such as 2/5; empty for a whole run.
+    ``selection``: the expression of -k, empty where all was asked for."""
 
     schema: Literal[1] = SCHEMA_VERSION
     suite: str
@@ -79,6 +80,7 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     seed: int
     tier: Tier
     shard: Annotated[str, Meta(pattern=r"^([1-9][0-9]*/[1-9][0-9]*)?$")] = ""
+    selection: str = ""
     command: str
     environment: Environment
     implementations: tuple[ImplementationEntry, ...]

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.errors import UsageError
-from conformance.records.lines import decode
+from conformance.records.lines import NewerSchemaError, decode
 from conformance.records.model import LISTS, Case, Footer, Header, Item, Line, Totals
 from conformance.records.run import Run, merge
+
+TOLD = 300  # characters of what is wrong with a line; a hostile line may be of any length
 
 
 def read_records(path: Path | str, partial: bool = False) -> Run:
@@ -49,6 +51,7 @@ class _Shard:
     def __post_init__(self) -> None:
         self.requirements = {entry.id for entry in self.header.requirements}
         self.implementations = {entry.name for entry in self.header.implementations}
+        self.pairs: set[tuple[str, str]] = set()
 
     def add(self, record: Line) -> None:
         if self.footer is not None:
@@ -56,8 +59,16 @@ class _Shard:
         self._demand_known(record)
         if isinstance(record, Footer):
             self._end(record)
-        else:
-            self.lines.append(record)
+            return
+        if isinstance(record, Item):
+            self._demand_first(record)
+        self.lines.append(record)
+
+    def _demand_first(self, item: Item) -> None:
+        pair = item.requirement, item.implementation
+        if pair in self.pairs:
+            raise UsageError(f"it is a second item of {item.requirement} on {item.implementation} in one run")
+        self.pairs.add(pair)
 
     def _demand_known(self, record: Line) -> None:
         if isinstance(record, Case | Item) and record.requirement not in self.requirements:
@@ -83,6 +94,10 @@ class _Shard:
 
 
 def _records(path: Path, partial: bool) -> Iterator[tuple[int, Line]]:
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is no regular file: name a record file of attention-conformance, such as reports/records.jsonl."
+        )
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -93,19 +108,27 @@ def _records(path: Path, partial: bool) -> Iterator[tuple[int, Line]]:
             continue
         try:
             record = decode(line)
+        except NewerSchemaError as error:
+            raise UsageError(f"{path}, line {number} cannot be read: {error}.") from None
         except UsageError as error:
             if number < len(lines):
                 raise _bad(path, number, str(error)) from None
             if partial:
                 return
             raise UsageError(
-                f"{path} is truncated within line {number}: run again, or ask for a partial report ({error})."
+                f"{path} is truncated within line {number}: run again, or ask for a partial report ({_short(str(error))})."
             ) from None
         yield number, record
 
 
 def _bad(path: Path, number: int, detail: str) -> UsageError:
-    return UsageError(f"{path}, line {number} is no record: {detail}. The file is damaged or none of attention-conformance.")
+    return UsageError(
+        f"{path}, line {number} is no record: {_short(detail)}. The file is damaged or none of attention-conformance."
+    )
+
+
+def _short(detail: str) -> str:
+    return detail if len(detail) <= TOLD else f"{detail[:TOLD]} … ({len(detail) - TOLD} more characters)"
 
 
 def _listed(counts: Totals) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
+from conformance.exit_codes import exit_code
 from conformance.records.model import (
     CONFORMANCE_TIERS,
     LISTS,
@@ -67,8 +68,14 @@ class Run:
 
     @property
     def exit_code(self) -> int | None:
-        """The largest of the shards'; None for a truncated run."""
-        return max(footer.exit_code for footer in self.footers) if self.is_complete else None
+        """What the whole ends with; None for a truncated run. That nothing was judged is a matter of all shards together."""
+        if not self.is_complete:
+            return None
+        worst = max(footer.exit_code for footer in self.footers)
+        if worst or len(self.footers) == 1:
+            return worst
+        unexpected = len(self.unexpected) + len(self.disagreements)
+        return int(exit_code(unexpected=unexpected, enough_cases=any(item.outcome.was_run for item in self.items)))
 
     @property
     def not_conformance(self) -> str:
@@ -170,20 +177,20 @@ def _no_overlap(runs: Sequence[Run]) -> None:
             raise UsageError(f"{what} stands in {number} of the runs to merge, so they are no shards of one run: leave one out.")
 
 
-def _ran(run: Run) -> set[str]:
-    """What a run did, in words that are equal where two runs did the same."""
-    cases = {f"The {case.stratum} case {case.id} on {case.implementation}" for case in run.cases if case.stratum != "random"}
-    stretches = {
+def _ran(run: Run) -> list[str]:
+    """What a run did, each once and in its order, in words that are equal where two runs did the same."""
+    cases = [f"The {case.stratum} case {case.id} on {case.implementation}" for case in run.cases if case.stratum != "random"]
+    stretches = [
         f"The random part of {item.requirement} on {item.implementation}, with the seed {header.seed},"
         for header in run.headers
         for item in run.items
         if item.counts.random
-    }
-    timings = {
+    ]
+    timings = [
         f"The timing of {t.implementation} at {t.shape} of {t.suite} in {t.dtype} ({t.operation}, {t.passes})"
         for t in run.timings
-    }
-    return cases | stretches | timings
+    ]
+    return list(dict.fromkeys((*cases, *stretches, *timings)))
 
 
 def _merged_items(items: Iterable[Item]) -> tuple[Item, ...]:

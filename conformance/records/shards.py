@@ -1,15 +1,26 @@
 """The shards of a run, ``--shard 1/5`` to ``5/5``, joined: only all of them, of one version and set-up, are a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.records.model import Header
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
 from conformance.shards import Shard
 
 # Must be equal: what was run, and which random cases, depend on it.
-_EQUAL = {"suite": "suite versions", "specification": "specification versions", "tier": "tiers", "seed": "seeds"}
+_EQUAL: dict[str, Callable[[Header], str]] = {
+    "suite versions": lambda header: header.suite,
+    "specification versions": lambda header: header.specification,
+    "tiers": lambda header: header.tier,
+    "seeds": lambda header: str(header.seed),
+    "selections (-k)": lambda header: repr(header.selection) if header.selection else "none",
+    "versions of Python": lambda header: ".".join(header.environment.python.split(".")[:2]),
+    "versions of NumPy": lambda header: header.environment.packages.get("numpy", "none"),
+    "versions of Hypothesis": lambda header: header.environment.packages.get("hypothesis", "none"),
+    "implementations": lambda header: ", ".join(sorted(entry.name for entry in header.implementations)),
+}
 
 
 def merge_files(files: Sequence[Path], out: Path) -> Run:
@@ -33,9 +44,8 @@ def merge_files(files: Sequence[Path], out: Path) -> Run:
 def merge_shards(runs: Sequence[tuple[str, Run]]) -> Run:
     """The whole of the runs, given with the names of their files. Raises UsageError unless they are the shards of one run."""
     headers = [(name, header) for name, run in runs for header in run.headers]
-    for field, what in _EQUAL.items():
-        _demand_one(what, ((name, str(getattr(header, field))) for name, header in headers))
-    _demand_one("implementations", ((name, ", ".join(sorted(e.name for e in h.implementations))) for name, h in headers))
+    for what, said in _EQUAL.items():
+        _demand_one(what, ((name, said(header)) for name, header in headers))
     _demand_complete([(name, header.shard) for name, header in headers])
     return merge(run for _, run in sorted(runs, key=_number))
 

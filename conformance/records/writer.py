@@ -1,5 +1,6 @@
 """Writing a record file, line by line, so that nothing already recorded is lost when the process dies."""
 
+import tempfile
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,20 @@ class RecordWriter:
         self._outcomes: Counter[Outcome] = Counter()
         self.unexpected = 0
 
+    @property
+    def begun(self) -> bool:
+        return bool(self._kinds)
+
+    def demand_writable(self) -> None:
+        """Raises UsageError where the file cannot be written, and changes nothing: neither an earlier file nor a folder."""
+        try:
+            if self.path.exists():
+                open(self.path, "ab").close()
+            else:
+                tempfile.TemporaryFile(dir=next(folder for folder in self.path.absolute().parents if folder.exists())).close()
+        except OSError as error:
+            raise self._refusal(error) from None
+
     def write(self, record: Line) -> None:
         """Appends the record."""
         if self._file is None:
@@ -36,7 +51,7 @@ class RecordWriter:
         try:
             self._file.write(encode(record) + b"\n")
         except OSError as error:
-            raise UsageError(f"The records file {self.path} cannot be written: {error.strerror}.") from None
+            raise self._refusal(error) from None
         self._kinds[type(record)] += 1
         if isinstance(record, Item):
             self._outcomes[record.outcome] += 1
@@ -73,4 +88,7 @@ class RecordWriter:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return open(self.path, "wb", buffering=0)
         except OSError as error:
-            raise UsageError(f"The records file {self.path} cannot be written: {error.strerror}.") from None
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: OSError) -> UsageError:
+        return UsageError(f"The records file {self.path} cannot be written: {error.strerror}.")

@@ -21,6 +21,8 @@ from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 
 PROPERTY = "conformance-records"
+SELECTED = pytest.StashKey[int]()  # how many items -k selects, of all shards
+SELECTED_OF_WORKER = "conformance_selected"  # what a worker tells it as
 GROUPED_BY = ("requirement_id", "convention_id")
 
 
@@ -54,6 +56,7 @@ class Items:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leaves what falls to this shard of what -k selects: whole requirements, for which the oracle is asked once."""
+        note_selected(config, len(items))
         if self.settings.shard.count == 1:
             return
         groups = {group: cost(group, self.settings.effort.examples) for group in filter(None, map(_group, items))}
@@ -130,6 +133,13 @@ class Items:
                 return (yield)
         finally:
             self.trail.end()
+
+
+def note_selected(config: pytest.Config, number: int) -> None:
+    """Tells the recorder, in this process or in that of the controller."""
+    config.stash[SELECTED] = number
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[SELECTED_OF_WORKER] = number
 
 
 def _group(item: pytest.Item) -> str | None:

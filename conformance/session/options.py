@@ -62,7 +62,9 @@ def settings_from(config: pytest.Config) -> Settings:
     if examples < 0:
         raise UsageError(f"--max-examples {examples} must not be negative.")
     _demand_time_limit(config)
-    shard = Shard.parse(option.conformance_shard) if option.conformance_shard else Shard()
+    if getattr(option, "dist", None) == "each":  # of pytest-xdist
+        raise UsageError("--dist each runs every item in every worker, and each would be counted several times: say --dist load.")
+    shard = Shard() if option.conformance_shard is None else Shard.parse(option.conformance_shard)
     if shard.count > 1 and option.seed == "random":
         raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")
     known = requirements()

@@ -3,6 +3,8 @@
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +35,7 @@ from conformance.run_options import function_settings
 from conformance.session.diagnoses import Failures
 from conformance.session.diagnosis_process import ask
 from conformance.session.interruption import Interruption
-from conformance.session.items import PROPERTY
+from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
 from conformance.session.watchdog import Watchdog
@@ -42,6 +44,7 @@ from conformance.verdict import Outcome
 
 TRAIL = "conformance_trail"  # what a worker is given the path of its trail as
 SHOWN_ALIKE = 5  # failures of one kind on one implementation that are shown in full
+SHOWN_OUTPUT = 2000  # characters of what an implementation printed, by stream
 STILLBORN = 4  # workers that may die before their first item
 _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation>.+?)\](@.*)?$")
 
@@ -56,6 +59,7 @@ class Recorder:
         self.writer = RecordWriter(settings.records) if settings.records else None
         self.progress = Progress()
         self.items = 0
+        self._items_seen: set[tuple[str, str]] = set()
         self.judged = 0  # items of which something ran
         self._passing: set[str] = set()  # implementations of which a requirement passed
         self.unexpected = 0
@@ -70,11 +74,24 @@ class Recorder:
     # Beginning
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        if self.writer:
-            try:
+        if self.writer and not self._only_collects:
+            with _usage_errors():
+                self.writer.demand_writable()
+
+    @property
+    def _only_collects(self) -> bool:
+        return bool(self.config.option.collectonly)
+
+    def _begin(self, items: int) -> None:
+        """The header is written as soon as there is something to run, so that other runs leave an earlier file alone."""
+        self.progress.start(items)
+        if items and not self._only_collects:
+            self._write_header()
+
+    def _write_header(self) -> None:
+        if self.writer and not self.writer.begun:
+            with _usage_errors():
                 self.writer.write(self._header())
-            except UsageError as error:
-                raise pytest.UsageError(str(error)) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -84,6 +101,7 @@ class Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """pytest-xdist replaces a dead worker by another one, which is of no use where each dies when it starts."""
+        self.config.stash[SELECTED] = getattr(node, "workeroutput", {}).get(SELECTED_OF_WORKER, self._selected)
         self._stillborn += bool(error) and not self._watchdog.trace(node.gateway.id).began
         if self._stillborn >= STILLBORN:
             distributed: Any = self.config.pluginmanager.get_plugin("dsession")
@@ -98,6 +116,7 @@ class Recorder:
             seed=self.settings.effort.seed,
             tier=self.settings.tier,
             shard=str(self.settings.shard),
+            selection=self.config.option.keyword,
             command=command_line(),
             environment=current_environment(),
             implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
@@ -115,11 +134,11 @@ class Recorder:
     # Results
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.progress.start(len(session.items))
+        self._begin(len(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        self.progress.start(len(ids))
+        self._begin(len(ids))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._started[nodeid] = time.monotonic()
@@ -131,7 +150,10 @@ class Recorder:
             return {"passed": "passed", "skipped": "skipped"}.get(report.outcome, "failed"), "", ""
         return None
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if _NODE.search(report.nodeid):
+            report.sections = [(name, _cut(text)) for name, text in report.sections]
         if report.when == "call":
             lines: Any = dict(report.user_properties).get(PROPERTY, ())
             records = [decode(line) for line in lines]
@@ -178,6 +200,12 @@ class Recorder:
             self.progress.advance(True)
             report.longrepr = "\n  ".join((f"{match['id']} on {match['implementation']}: {outcome}", what, *again))
             return
+        if (match["id"], match["implementation"]) in self._items_seen:  # it died after its result had come
+            self._failed_otherwise += 1
+            report.longrepr = "\n  ".join(
+                (f"{match['id']} on {match['implementation']}: {outcome} after its result", what, *again)
+            )
+            return
         status = self.settings.expectations.for_(match["implementation"]).judge_item(match["id"], outcome)
         self.progress.advance(not status.expected)
         reason = status.reason or (f"{what} The problem was: {last.text}" if last.text else what)
@@ -204,6 +232,7 @@ class Recorder:
             self._failures.note(record)
         if isinstance(record, Item):
             self.items += 1
+            self._items_seen.add((record.requirement, record.implementation))
             self.judged += record.outcome.was_run
             if record.outcome is Outcome.PASS:
                 self._passing.add(record.implementation)
@@ -224,6 +253,8 @@ class Recorder:
     def _conclude(self, status: int) -> int:
         """The exit code by the one table; timing, if asked for, and the footer come first."""
         code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
+        if self._only_collects:
+            return int(code)
         if self.settings.diagnosis and status in (0, 1):
             self._diagnose()
         # of a run in shards, the first alone measures: several machines would give several speeds
@@ -231,11 +262,29 @@ class Recorder:
             self._measure()
         if self._interruption.asked:
             code = ExitCode.INCONCLUSIVE
+        elif status == pytest.ExitCode.NO_TESTS_COLLECTED and self._has_nothing_to_do:
+            code = ExitCode.AS_EXPECTED
+            self._write_header()  # it is one of the shards that are merged
         elif code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
-            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=self.judged > 0)
-        if self.writer and code is not ExitCode.USAGE_ERROR:
+            # whether enough was judged is seen when the shards are merged
+            enough = self.judged > 0 or self._is_part
+            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=enough)
+        if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:
             self.writer.finish(code)
         return int(code)
+
+    @property
+    def _is_part(self) -> bool:
+        return self.settings.shard.count > 1
+
+    @property
+    def _selected(self) -> int:
+        return self.config.stash.get(SELECTED, 0)
+
+    @property
+    def _has_nothing_to_do(self) -> bool:
+        """Whether all that was selected falls to other shards."""
+        return self._is_part and self._selected > 0
 
     def _diagnose(self) -> None:
         names, given = self._asked_for()
@@ -262,6 +311,8 @@ class Recorder:
             self._failed_otherwise += isinstance(timing, Timing) and timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._session.exitstatus == ExitCode.AS_EXPECTED and self._has_nothing_to_do and self.progress.total == 0:
+            terminalreporter.write_line("This shard has nothing to do.")
         if self.writer is None or self.items == 0:
             for diagnosis in self._diagnoses:
                 terminalreporter.write_line("\n".join((f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)))
@@ -280,5 +331,21 @@ class Recorder:
         if self.settings.reports:
             for path in (self.writer.path, *write_reports(run, self.settings.reports)):
                 terminalreporter.write_line(f"wrote {path}")
-        if self.judged == 0:
+        if self.judged == 0 and self._is_part:
+            terminalreporter.write_line("In this shard all was skipped or is unsupported, nothing was judged.")
+        elif self.judged == 0:
             terminalreporter.write_line("INCONCLUSIVE: all was skipped or is unsupported, nothing was judged.")
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Ours as pytest's, which end a run with their sentence."""
+    try:
+        yield
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _cut(text: str) -> str:
+    left_out = len(text) - SHOWN_OUTPUT
+    return text if left_out <= 0 else f"{text[:SHOWN_OUTPUT]}\n… {left_out} more characters are left out.\n"
