@@ -424,3 +424,15 @@ def test_a_forgotten_framework_is_guessed_from_what_the_file_imports(tmp_path: P
     )  # fmt: skip
     assert "`attention-conformance smoke mine.py:attention`" in run.stdout
     assert "Speed" not in run.stdout, "who asks for some requirements has not asked for speed"
+
+
+def test_a_process_that_ends_after_its_result_leaves_one_item(tmp_path: Path) -> None:
+    (tmp_path / "killer.py").write_text(
+        "import os\n\n\ndef pytest_runtest_teardown():\n    if 'PYTEST_XDIST_WORKER' in os.environ:\n        os._exit(7)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "killer", "-p", "no:cacheprovider", "-q", "--pyargs", "conformance.checks"]
+    words = ["--implementation", "numpy-direct", "--tier", "quick", "-k", "ATT-SCALE-001", "-n", "1", "--records", "r.jsonl"]
+    done = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == ExitCode.UNEXPECTED, done.stdout + done.stderr
+    assert "CRASH after its result" in done.stdout
+    assert [item.outcome for item in read_records(tmp_path / "r.jsonl").items] == [Outcome.PASS]
