@@ -239,6 +239,7 @@ def pairs(faults: Sequence[Fault]) -> list[tuple[Fault, Fault]]:
     return found
 
 
+@np.errstate(all="ignore")  # faults overflow where they like
 def _naming(job: Job) -> Naming:
     (subject, question), judge = job, judge_of_process()
     if question == "right":
