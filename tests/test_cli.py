@@ -369,7 +369,7 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
         records = tmp_path / "reports" / "records.jsonl"
         _wait(lambda: records.exists() and records.read_bytes().count(b'"kind":"item"') >= 2)
         process.send_signal(signal.SIGINT)
-        printed, told = process.communicate(timeout=60)
+        printed, told = process.communicate(timeout=120)
     assert process.returncode == ExitCode.INCONCLUSIVE, printed + told
     assert "Interrupted" in told
     run = read_records(records)
