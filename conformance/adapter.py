@@ -6,12 +6,14 @@ A plain function is enough. For ``attention``::
 
 Its first three parameters receive arrays of the framework, (batch, heads, length, width); the names of the others say what
 it can be asked for. What a signature cannot say is said by ``my_attention.conformance = Support(...)``. Keyword arguments
-are passed only where the problem asks for them, so an implementation's own defaults are what is tested:
+are passed only where the problem asks for them, so an implementation's own defaults are what is tested. Names by which released
+libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``ALIASES`` in conformance/parameters.py):
 
 * ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths)``: ``mask`` a boolean array, True = attend,
   in the broadcast form of the problem; ``bias`` an array in the dtype of the query, added to the scaled scores; ``causal`` True;
   ``alignment`` "top-left" or "bottom-right" (without this parameter, ``causal`` is used only where the implementation's
-  convention CON-ALIGNMENT is what the problem means); ``scale`` a float; ``key_lengths`` integers, one per batch row.
+  convention CON-ALIGNMENT is what the problem means); ``scale`` a float; ``key_lengths`` integers, one per batch row;
+  ``key_padding_mask`` a boolean array (batch, key length), True = attend, in place of key lengths and of masks of keys alone.
 * ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths)``: arrays
   (batch, length, width), ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is
   always passed, by name.
@@ -22,7 +24,6 @@ An adapter never sees expected values, and no check looks inside an adapter: it 
 function), and reads back.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,39 +32,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from conformance.dtypes import DTYPES
-from conformance.errors import UsageError
+from conformance.parameters import PARAMETER_FEATURES, Calling, calling
 from conformance.problem import MASK_FORMS
 
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
-# What is passed by position, always by name, and by name to functions that have such a parameter.
-POSITIONAL: dict[str, tuple[str, ...]] = {
-    "attention": ("query", "key", "value"),
-    "multi_head_attention": ("query", "key", "value", "weights"),
-    "sinusoidal_encoding": ("length", "d_model"),
-}
-ALWAYS_PASSED: dict[str, tuple[str, ...]] = {
-    "attention": (),
-    "multi_head_attention": ("num_heads",),
-    "sinusoidal_encoding": ("dtype",),
-}
-SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
-    "attention": ("alignment",),
-    "multi_head_attention": ("alignment",),
-    "sinusoidal_encoding": ("arrangement",),
-}
-# Features that parameters of an attention function stand for: parameter name → feature of a problem.
-PARAMETER_FEATURES: dict[str, dict[str, str]] = {
-    "attention": {
-        "mask": "mask",
-        "bias": "bias",
-        "causal": "causal",
-        "scale": "scale",
-        "key_lengths": "key-lengths",
-    },
-    "multi_head_attention": {"mask": "mask", "causal": "causal", "key_lengths": "key-lengths"},
-    "sinusoidal_encoding": {"x": "addition"},
-}
 # Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
 IMPLIED_FEATURES: dict[str, frozenset[str]] = {
     "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
@@ -81,8 +54,11 @@ IMPLIED_FEATURES: dict[str, frozenset[str]] = {
 class Support:
     """What an implementation declares. Everything has a default, so that a plain function needs none of it.
 
-    * ``features``: None reads them from the function's parameters (see PARAMETER_FEATURES); a set replaces that.
-      ``lacks`` takes implied features away (``grouped-heads``, ``value-width``, …).
+    * ``features``: None reads them from the function's parameters (conformance/parameters.py); a set replaces that.
+      ``lacks`` says what it does not offer: implied features (``grouped-heads``, ``value-width``, …), and those for which it has
+      no parameter (``mask``, ``causal``, …), so that their absence is a statement and no oversight.
+    * ``parameters``: the function's own names for what the suite passes by name, such as ``{"mask": "attn_mask"}``, where they
+      are neither the suite's nor well known. One name may stand for two, a mask and a bias: then one of them is passed.
     * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: one of AXES, the order of query, key, value
       and output in its own interface.
     * ``routes``: for a feature, other ways in which the suite may ask for it by rewriting the inputs, in order of preference:
@@ -100,6 +76,7 @@ class Support:
     operation: str = "attention"
     features: frozenset[str] | None = None
     lacks: frozenset[str] = frozenset()
+    parameters: Mapping[str, str] = field(default_factory=dict)
     dtypes: tuple[str, ...] = DTYPES
     layouts: tuple[str, ...] = ("contiguous", "transposed", "strided", "expanded", "mixed")
     mask_forms: tuple[str, ...] = MASK_FORMS
@@ -190,9 +167,17 @@ class Implementation:
         return self.support.operation
 
     @cached_property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the function's parameters; raises UsageError where Python cannot tell them."""
-        return tuple(signature_of(self.function, repr(self.function)).parameters)
+    def calling(self) -> Calling:
+        """How the function is called; raises UsageError where Python cannot tell its parameters."""
+        return calling(self.function, self.operation, self.support.parameters, self.name)
+
+    def has(self, parameter: str) -> bool:
+        """Whether the function has a parameter for what the suite calls ``parameter``."""
+        return parameter in self.calling.spelled
+
+    def spelled(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by the suite's names as arguments by the function's own."""
+        return {self.calling.spelled.get(name, name): value for name, value in named.items()}
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -200,20 +185,19 @@ class Implementation:
         if self.support.features is not None:
             named = self.support.features
         else:
-            table = PARAMETER_FEATURES[self.operation]
-            named = frozenset(table[name] for name in self.parameters if name in table)
+            named = frozenset(feature for name, feature in PARAMETER_FEATURES[self.operation].items() if self.has(name))
         return (named | IMPLIED_FEATURES[self.operation]) - self.support.lacks
+
+    @cached_property
+    def exclusive(self) -> frozenset[str]:
+        """The features of which it takes one at a time: those declared so, and those that one parameter stands for."""
+        table = PARAMETER_FEATURES[self.operation]
+        holders: dict[str, list[str]] = {}
+        for ours, theirs in self.calling.spelled.items():
+            if ours in table:
+                holders.setdefault(theirs, []).append(table[ours])
+        return self.support.exclusive.union(*(shared for shared in holders.values() if len(shared) > 1))
 
     def missing(self) -> str | None:
         """Why it cannot run here (no framework, no device), as a sentence; None if it can."""
         return self.framework.missing(self.support.device)
-
-
-def signature_of(function: Callable[..., Any], called: str) -> inspect.Signature:
-    """The signature of ``function``, which a message calls ``called``; raises UsageError where Python cannot tell it."""
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"The parameters of {called} cannot be read: wrap it in a Python function whose parameter names say what it takes."
-        ) from None

@@ -150,10 +150,11 @@ def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode
 @_options(FUNCTION_OPTIONS)
 def smoke(implementation: str, **values: Any) -> ExitCode:
     """Check the adapter itself, in a moment: types, shapes, layout, and what it declares."""
+    from conformance.registry import resolve
     from conformance.smoke import FAIL, smoke
 
     states = []
-    for finding in smoke(_implementation(implementation, values)):
+    for finding in smoke(resolve(implementation, **function_settings(values))):
         click.echo(str(finding))
         states.append(finding.state)
     sound = FAIL not in states
@@ -324,9 +325,12 @@ def check() -> ExitCode:
 
 def _implementation(name: str, values: dict[str, Any]) -> "Implementation":
     """What ``name`` and FUNCTION_OPTIONS give."""
+    from conformance.declarations import demand_sense
     from conformance.registry import resolve
 
-    return resolve(name, **function_settings(values))
+    found = resolve(name, **function_settings(values))
+    demand_sense(found)
+    return found
 
 
 def _wrote(paths: Iterable[Path]) -> None:

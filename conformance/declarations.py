@@ -2,18 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import (
-    ALWAYS_PASSED,
-    AXES,
-    IMPLIED_FEATURES,
-    PARAMETER_FEATURES,
-    POSITIONAL,
-    SOMETIMES_PASSED,
-    Implementation,
-    Support,
-)
+from conformance.adapter import AXES, IMPLIED_FEATURES, Implementation, Support
 from conformance.dtypes import DTYPES
+from conformance.errors import UsageError
 from conformance.oracle.profiles import PROFILES
+from conformance.parameters import PARAMETER_FEATURES, by_name
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
 from conformance.routes import WAYS
 from conformance.specification import conventions
@@ -24,6 +17,26 @@ COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_form
 def known_features(operation: str) -> tuple[str, ...]:
     """Every feature that an implementation of ``operation`` may offer."""
     return tuple(sorted({*PARAMETER_FEATURES[operation].values(), *IMPLIED_FEATURES[operation]}))
+
+
+def demand_sense(implementation: Implementation) -> None:
+    """Raises UsageError for a declaration with words that mean nothing, or that contradicts itself."""
+    for sentence in (*unknown_words(implementation.support), *contradictions(implementation)):
+        raise UsageError(f"{implementation.name}: {sentence}")
+
+
+def contradictions(implementation: Implementation) -> Iterator[str]:
+    """A sentence for each thing that is declared and cannot be."""
+    support = implementation.support
+    for feature in sorted((support.features or frozenset()) & support.lacks):
+        yield f"its Support both offers and lacks {feature!r}: take it out of features or of lacks."
+    if not support.dtypes:
+        yield "Support.dtypes is empty, so that nothing can be asked: name at least one."
+    if support.operation == "attention" and not support.layouts:
+        yield "Support.layouts is empty, so that nothing can be asked: name at least one."
+    masks = sorted(implementation.features & {"mask", "bias"})
+    if masks and not support.mask_forms:
+        yield f"Support.mask_forms is empty, and a {masks[-1]} is offered: name the forms, or name the feature in lacks."
 
 
 def unknown_words(support: Support) -> list[str]:
@@ -38,12 +51,23 @@ def unknown_words(support: Support) -> list[str]:
     return alone or [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
 
 
-def foreign_parameters(implementation: Implementation) -> list[tuple[str, tuple[str, ...]]]:
-    """Parameters by name that the suite never passes, so that they keep their defaults, each with those that it passes."""
-    operation = implementation.operation
-    known = (*ALWAYS_PASSED[operation], *PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
-    by_name = implementation.parameters[len(POSITIONAL[operation]) :]
-    return [(name, known) for name in by_name if name not in known]
+def unread(implementation: Implementation) -> tuple[str, ...]:
+    """A sentence for each thing in the signature of which the suite can make nothing: it keeps its default, and is not tested."""
+    how, known = implementation.calling, ", ".join(by_name(implementation.operation))
+    sentences = []
+    if how.strangers:
+        names = ", ".join(map(repr, how.strangers))
+        means = "means nothing to the suite and keeps its default"
+        if len(how.strangers) > 1:
+            means = "mean nothing to the suite and keep their defaults"
+        sentences.append(
+            f"{names} {means}: the suite passes {known}; Support.parameters says which of them another name stands for"
+        )
+    if how.takes_any and implementation.support.features is None:
+        sentences.append(
+            f"what {' and '.join(how.takes_any)} may hold cannot be read, and is not asked for: declare it by Support.features"
+        )
+    return tuple(sentences)
 
 
 def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:
@@ -52,6 +76,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "features", _strangers(support.features or (), features), features
     yield "lacks", _strangers(support.lacks, features), features
     yield "exclusive", _strangers(support.exclusive, features), features
+    yield "parameters", _strangers(support.parameters, by_name(support.operation)), by_name(support.operation)
     yield "routes", _strangers(support.routes, features), features
     yield "routes", _strangers((way for ways in support.routes.values() for way in ways), WAYS), WAYS
     yield "dtypes", _strangers(support.dtypes, DTYPES), DTYPES

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from conformance.adapter import Implementation
 from conformance.cases.golden import GoldenCase, case_of, load_cases
-from conformance.declarations import known_features
+from conformance.declarations import known_features, unread
 from conformance.errors import UsageError
 from conformance.faults import catalogue
 from conformance.faults.model import Fault
@@ -54,6 +54,8 @@ def describe(implementation: Implementation) -> str:
     if support.operation == "attention":
         lines += [("layouts", ", ".join(support.layouts)), ("axes", support.axes)]
     lines += [("features", ", ".join(sorted(implementation.features)) or "none"), *_not_native(implementation)]
+    lines += [("called", ", ".join(f"{ours} as {theirs}" for ours, theirs in _renamed(implementation)))]
+    lines += [("not read", f"{sentence}.") for sentence in unread(implementation)]
     if "mask" in implementation.features or "bias" in implementation.features:
         lines.append(("mask forms", ", ".join(support.mask_forms)))
     if support.exclusive:
@@ -92,11 +94,18 @@ def _not_native(implementation: Implementation) -> Iterator[tuple[str, str]]:
     composed: list[str] = []
     lacking: list[str] = []
     for feature in known_features(implementation.operation):
+        if feature == "padding":  # a way to ask for masks and lengths, which no problem asks for itself
+            continue
         ways = offered_ways(feature, implementation)
         if feature not in offered:
             (composed if ways else lacking).append(f"{feature} (by {ways[0]})" if ways else feature)
     yield "composed", ", ".join(composed)
     yield "lacks", ", ".join(lacking)
+
+
+def _renamed(implementation: Implementation) -> list[tuple[str, str]]:
+    """The suite's and the function's own names of parameters, where they differ."""
+    return [(ours, theirs) for ours, theirs in implementation.calling.spelled.items() if ours != theirs]
 
 
 def _conventions(implementation: Implementation, observe: bool) -> str:

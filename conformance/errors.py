@@ -16,7 +16,14 @@ class ProblemError(UsageError):
 
 
 class Unsupported(Exception):
-    """The implementation does not offer what was asked; the text says which feature, dtype or layout. No mistake of anybody's."""
+    """The implementation does not offer what was asked; the text says which feature, dtype or layout. No mistake of anybody's.
+
+    ``feature`` is the feature that is lacking, where it is one that could be offered.
+    """
+
+    def __init__(self, text: str, feature: str = "") -> None:
+        super().__init__(text)
+        self.feature = feature
 
 
 LONGEST = 400  # characters of an exception's text that are shown

@@ -1,6 +1,6 @@
 """Puts a problem to an implementation: resolves open conventions, folds, converts, calls, reads back. Judges nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -13,7 +13,11 @@ from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, Sinusoi
 from conformance.problem import ARRANGEMENTS, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
+from conformance.specification.model import Convention
 from conformance.values import materialise
+
+# Boolean arguments of which released interfaces mean the opposite: parameter, feature, the convention that says which.
+POLARITIES = (("mask", "mask", "CON-POLARITY"), ("key_padding_mask", "padding", "CON-PADDING-POLARITY"))
 
 
 @dataclass
@@ -80,9 +84,10 @@ class Subject:
         question, operation = conventions()[identifier], self.implementation.operation
         if operation not in question.operations:
             return "unsupported"
-        inverted = identifier != "CON-POLARITY" and "mask" in self.implementation.features and self._inverts_masks()
+        of_polarity = any(identifier == polarity for *_, polarity in POLARITIES)
+        inverted = frozenset() if of_polarity else self._inverted(self.implementation.features)
         try:
-            return question.observe(partial(self._ask, identifier, inverted=inverted, native=question.native), operation)
+            return question.observe(partial(self._ask, question, inverted=inverted), operation)
         except Unsupported:
             return "unsupported"
         except BaseException as error:
@@ -100,35 +105,45 @@ class Subject:
     def _known(self, problem: Problem) -> dict[str, str]:
         """The conventions, those observed that decide on the route of ``problem``."""
         if isinstance(problem, SinusoidalProblem):
-            if problem.arrangement != "default" and "arrangement" not in self.implementation.parameters:
+            if problem.arrangement != "default" and not self.implementation.has("arrangement"):
                 self.convention("CON-SINUSOID-ARRANGEMENT")
         elif (
             problem.causal in ("top-left", "bottom-right")
             and problem.query_length != problem.key_length
             and "causal" in self.implementation.features
-            and "alignment" not in self.implementation.parameters
+            and not self.implementation.has("alignment")
         ):
             self.convention("CON-ALIGNMENT")
         return self.conventions
 
     def prepare(self, inputs: Inputs, route: Route) -> PreparedCall:
         """The call for ``inputs`` put in the way ``route``. Raises what the framework's conversion or the binding raises."""
-        masked = not isinstance(inputs, SinusoidalInputs) and (inputs.mask is not None or "mask" in route.ways.values())
-        return self._bind(inputs, route, inverted=masked and self._inverts_masks())
+        given = set(route.ways.values())
+        if not isinstance(inputs, SinusoidalInputs) and inputs.mask is not None:
+            given.add("mask")
+        return self._bind(inputs, route, self._inverted(given))
 
-    def _ask(self, identifier: str, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
+    def _ask(self, question: Convention, problem: Problem, inverted: frozenset[str]) -> np.ndarray:
         """The output for a problem of a convention, the alignment and arrangement left open."""
-        route = default_route(problem, self.implementation, self.conventions)
-        if native and route.ways:
+        routes = all_routes(problem, self.implementation, self.conventions)
+        route = next((route for route in routes if not question.by or question.by in route.ways.values()), None)
+        if route is None:
+            raise Unsupported(f"{question.by} by a parameter of its own")
+        if question.native and route.ways:
             raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
-        self.announce(problem, identifier)
+        self.announce(problem, question.id)
         prepared = self._bind(materialise(problem), route, inverted)
         return prepared.read(prepared.run())
 
-    def _inverts_masks(self) -> bool:
-        return self.convention("CON-POLARITY") == "true-ignores"
+    def _inverted(self, given: Collection[str]) -> frozenset[str]:
+        """Those parameters, of the features that are ``given``, that mean the opposite of what the suite means."""
+        return frozenset(
+            parameter
+            for parameter, feature, identifier in POLARITIES
+            if feature in given and feature in self.implementation.features and self.convention(identifier) == "true-ignores"
+        )
 
-    def _bind(self, inputs: Inputs, route: Route, inverted: bool) -> PreparedCall:
+    def _bind(self, inputs: Inputs, route: Route, inverted: frozenset[str]) -> PreparedCall:
         support, framework = self.implementation.support, self.implementation.framework
         folded = fold(inputs, route, support.mask_forms)
 
@@ -141,13 +156,13 @@ class Subject:
             positional, named = self._multi_head_arguments(folded, to, inverted)
         else:
             positional, named = self._sinusoidal_arguments(folded, to)
-        unbound = partial(self.implementation.function, *positional, **named)
+        unbound = partial(self.implementation.function, *positional, **self.implementation.spelled(named))
         call = unbound() if support.binds else unbound
         arrays = _named_arrays(positional, named)
         return PreparedCall(framework, call, arrays, support.axes == "blhd" and isinstance(folded, AttentionInputs), unbound)
 
     def _attention_arguments(
-        self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: bool
+        self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
     ) -> tuple[list[Any], dict[str, Any]]:
         tensors = [inputs.query, inputs.key, inputs.value]
         if self.implementation.support.axes == "blhd":
@@ -160,7 +175,7 @@ class Subject:
         return [to(array) for array in tensors], named
 
     def _multi_head_arguments(
-        self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: bool
+        self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
     ) -> tuple[list[Any], dict[str, Any]]:
         query = to(inputs.query)
         same = inputs.key is inputs.query
@@ -172,26 +187,28 @@ class Subject:
         self, inputs: SinusoidalInputs, to: Callable[[np.ndarray], Any]
     ) -> tuple[list[Any], dict[str, Any]]:
         named: dict[str, Any] = {}
-        if "dtype" in self.implementation.parameters:
+        if self.implementation.has("dtype"):
             named["dtype"] = self.implementation.framework.dtype_of(inputs.dtype)
-        if "arrangement" in self.implementation.parameters and inputs.arrangement != "default":
+        if self.implementation.has("arrangement") and inputs.arrangement != "default":
             named["arrangement"] = inputs.arrangement
         if inputs.x is not None:
             named["x"] = to(inputs.x)
         return [inputs.length, inputs.width], named
 
     def _masking(
-        self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: bool
+        self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
     ) -> dict[str, Any]:
         named: dict[str, Any] = {}
         if inputs.mask is not None:
-            named["mask"] = to(~inputs.mask if inverted else inputs.mask)
+            named["mask"] = to(~inputs.mask if "mask" in inverted else inputs.mask)
         if inputs.causal != "none":
             named["causal"] = True
-            if "alignment" in self.implementation.parameters and inputs.causal != "default":
+            if self.implementation.has("alignment") and inputs.causal != "default":
                 named["alignment"] = inputs.causal
         if inputs.key_lengths is not None:
             named["key_lengths"] = to(inputs.key_lengths)
+        if inputs.padding is not None:
+            named["key_padding_mask"] = to(~inputs.padding if "key_padding_mask" in inverted else inputs.padding)
         return named
 
 
@@ -222,4 +239,4 @@ def _named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any
     arrays = dict(zip(("query", "key", "value"), positional[:3], strict=False)) if len(positional) > 2 else {}
     if len(positional) > 3:
         arrays |= {f"weights.{name}": array for name, array in positional[3].arrays().items()}
-    return arrays | {name: named[name] for name in ("mask", "bias", "x", "key_lengths") if name in named}
+    return arrays | {name: named[name] for name in ("mask", "bias", "x", "key_lengths", "key_padding_mask") if name in named}

@@ -11,7 +11,8 @@ Array = np.ndarray
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionInputs:
     """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores;
-    ``causal`` is one of ``conformance.problem.CAUSAL``."""
+    ``causal`` is one of ``conformance.problem.CAUSAL``. ``padding``, True = attend, is a mask of keys alone, put there for an
+    implementation that takes it so (conformance/routes.py); problems have none."""
 
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]
@@ -20,6 +21,7 @@ class AttentionInputs:
     bias: Float[Array, "*#b_hq lq #lk"] | None = None
     causal: str = "none"
     key_lengths: Int[Array, " b"] | None = None
+    padding: Bool[Array, "b lk"] | None = None
     scale: float | None = None
 
     def arrays(self) -> dict[str, Array]:
@@ -47,7 +49,7 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MultiHeadInputs:
-    """Inputs of multi-head attention; for self-attention query, key and value are the same array object."""
+    """Inputs of multi-head attention; for self-attention query, key and value are the same array object. ``padding`` as above."""
 
     query: Float[Array, "b lq model"]
     key: Float[Array, "b lk model"]
@@ -57,6 +59,7 @@ class MultiHeadInputs:
     mask: Bool[Array, "*#b_h lq #lk"] | None = None
     causal: str = "none"
     key_lengths: Int[Array, " b"] | None = None
+    padding: Bool[Array, "b lk"] | None = None
 
     def arrays(self) -> dict[str, Array]:
         """The floating-point inputs by name, the weights as ``weights.<name>``."""

@@ -78,13 +78,14 @@ def resolve(
     words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile}
     given = {name: word for name, word in words.items() if word is not None}
     support = _support(spec, found, given)
-    check_signature(found, spec, support.operation)
     name = support.framework or DEFAULT_FRAMEWORK
     known = frameworks()
     if name not in known:
         raise UsageError(_unknown("framework", name, known))
     options = tuple(f"--{option}={value}" for option, value in given.items())
-    return Implementation(spec, found, support, known[name], source_of(found), options)
+    made = Implementation(spec, found, support, known[name], source_of(found), options)
+    check_signature(made)
+    return made
 
 
 def source_of(function: Callable[..., Any]) -> str:

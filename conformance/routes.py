@@ -1,7 +1,8 @@
 """How a problem is put to an implementation: natively, or rewritten so that a feature it lacks is asked for by another one.
 
 The suite rewrites the inputs (``fold``), adapters do not: causal limits and key lengths into the boolean mask, any of them
-into the additive bias as −inf, kv heads repeated. Reports tell native from composed.
+into the additive bias as −inf, key lengths and masks of keys alone into a key padding mask, kv heads repeated. Reports tell
+native from composed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,13 +16,13 @@ from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 
-WAYS = ("native", "mask", "bias", "repeat")
+WAYS = ("native", "padding", "mask", "bias", "repeat")
 
 # What the suite tries where ``Support.routes`` says nothing of a feature.
 DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
     "causal": ("native", "mask", "bias"),
-    "key-lengths": ("native", "mask", "bias"),
-    "mask": ("native", "bias"),
+    "key-lengths": ("native", "padding", "mask", "bias"),
+    "mask": ("native", "padding", "bias"),
     "grouped-heads": ("native", "repeat"),
 }
 _MASKLIKE = ("causal", "key-lengths", "mask")
@@ -29,7 +30,7 @@ _MASKLIKE = ("causal", "key-lengths", "mask")
 
 @dataclass(frozen=True)
 class Route:
-    """For each feature that is not asked for natively, the way in which it is: ``mask``, ``bias`` or ``repeat``."""
+    """For each feature that is not asked for natively, the way in which it is: one of WAYS."""
 
     ways: Mapping[str, str] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ def offered_ways(feature: str, implementation: Implementation) -> list[str]:
     offered = implementation.features
     ways = implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ("native",)))
     # heads are repeated only where groups are offered too: repeated ones alone would test nothing
-    needs = {"native": feature, "repeat": feature, "mask": "mask", "bias": "bias"}
+    needs = {"native": feature, "repeat": feature, "padding": "padding", "mask": "mask", "bias": "bias"}
     return [way for way in ways if needs.get(way) in offered]
 
 
@@ -78,11 +79,18 @@ def _ways(feature: str, problem: Problem, implementation: Implementation, conven
     options = offered_ways(feature, implementation)
     if "native" in options and not _native_fits(feature, problem, implementation, conventions):
         options.remove("native")
+    if "padding" in options and feature == "mask" and not _of_keys_alone(problem):
+        options.remove("padding")
     if isinstance(problem, AttentionProblem | MultiHeadProblem) and feature == "causal" and open_alignment(problem):
         options = [way for way in options if way == "native"]  # what is observed there is the implementation's own default
     if not options:
-        raise Unsupported(_lacking(feature, problem))
+        raise Unsupported(_lacking(feature, problem), feature)
     return options
+
+
+def _of_keys_alone(problem: Problem) -> bool:
+    """Whether the mask hides a key from all queries of a batch row or from none."""
+    return not isinstance(problem, SinusoidalProblem) and problem.mask is not None and problem.mask.form == "b11k"
 
 
 def open_alignment(problem: AttentionProblem | MultiHeadProblem) -> bool:
@@ -92,7 +100,7 @@ def open_alignment(problem: AttentionProblem | MultiHeadProblem) -> bool:
 def _native_fits(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> bool:
     """Whether the implementation's own parameter means what the problem says."""
     if isinstance(problem, SinusoidalProblem):
-        if feature in ("interleaved", "concatenated") and "arrangement" not in implementation.parameters:
+        if feature in ("interleaved", "concatenated") and not implementation.has("arrangement"):
             observed = conventions.get("CON-SINUSOID-ARRANGEMENT")
             return feature == (observed if observed in ARRANGEMENTS else "interleaved")  # neither: as interleaved
         return True
@@ -103,7 +111,7 @@ def _native_fits(feature: str, problem: Problem, implementation: Implementation,
         return problem.mask.form in implementation.support.mask_forms
     if feature != "causal" or problem.query_length == problem.key_length or problem.causal == "default":
         return True
-    if "alignment" in implementation.parameters:
+    if implementation.has("alignment"):
         return True
     return conventions.get("CON-ALIGNMENT") == problem.causal
 
@@ -122,7 +130,7 @@ def _settle(choice: Mapping[str, str], problem: Problem, implementation: Impleme
     ways = {feature: way for feature, way in choice.items() if way != "native"}
     targets = {way for way in ways.values() if way in ("mask", "bias")}
     asked = {feature for feature, way in choice.items() if way == "native"} | targets
-    rivals = asked & implementation.support.exclusive
+    rivals = asked & implementation.exclusive
     if len(rivals) > 1:
         target = "bias" if "bias" in rivals else "mask"
         if target not in implementation.features:
@@ -140,6 +148,8 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
         return inputs
     into_mask: list[np.ndarray] = []
     into_bias: list[np.ndarray] = []
+    into_padding: list[np.ndarray] = []
+    targets = {"mask": into_mask, "bias": into_bias, "padding": into_padding}
     changes: dict[str, Any] = {}
     for feature, way in route.ways.items():
         if way == "repeat":
@@ -147,7 +157,7 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
             times = inputs.query.shape[1] // inputs.key.shape[1]
             changes |= {"key": np.repeat(inputs.key, times, axis=1), "value": np.repeat(inputs.value, times, axis=1)}
             continue
-        target = into_mask if way == "mask" else into_bias
+        target = targets[way]
         if feature == "causal":
             changes["causal"] = "none"
             target.append(_triangle(inputs))
@@ -155,13 +165,15 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
             changes["key_lengths"] = None
             assert inputs.key_lengths is not None
             target.append(np.arange(inputs.key.shape[-2]) < inputs.key_lengths[:, None, None, None])
-        elif feature == "mask" and way == "bias":
+        elif feature == "mask" and way != "mask":
             assert inputs.mask is not None
             changes["mask"] = None
             target.append(_four(inputs.mask))
     if into_mask:
         own = [] if inputs.mask is None or "mask" in changes else [_four(inputs.mask)]
         changes["mask"] = _in_form(_all_of(own + into_mask), mask_forms, _full_shape(inputs))
+    if into_padding:
+        changes["padding"] = np.ascontiguousarray(_all_of(into_padding)[:, 0, 0])
     if into_bias and isinstance(inputs, AttentionInputs):
         visible = _all_of(into_bias)
         own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else _four(inputs.bias)

@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance import registry
 from conformance.adapter import Implementation
-from conformance.declarations import foreign_parameters, unknown_words
+from conformance.declarations import contradictions, unknown_words, unread
 from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement, Run
@@ -46,13 +46,12 @@ class Finding:
 
 def smoke(implementation: Implementation) -> Iterator[Finding]:
     """The checklist, line by line; it ends early where nothing further can be tried."""
-    unknown = unknown_words(implementation.support)
-    yield from (Finding(FAIL, "declaration", sentence) for sentence in unknown)
-    if unknown:
+    senseless = unknown_words(implementation.support) or list(contradictions(implementation))
+    yield from (Finding(FAIL, "declaration", sentence) for sentence in senseless)
+    if senseless:
         return
     yield Finding(OK, "declaration", "every word of it is known")
-    for name, known in foreign_parameters(implementation):
-        yield Finding(NOTE, f"parameter {name}", f"never passed, so it keeps its default; the suite knows {', '.join(known)}")
+    yield from (Finding(NOTE, "signature", sentence) for sentence in unread(implementation))
     missing = implementation.missing()
     if missing:
         yield Finding(NOTE, "cannot run here", missing)

@@ -15,15 +15,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from conformance.adapter import (
+from conformance.adapter import Implementation
+from conformance.errors import UsageError, demand_own, told
+from conformance.parameters import (
     ALWAYS_PASSED,
     PARAMETER_FEATURES,
     POSITIONAL,
-    SOMETIMES_PASSED,
-    Implementation,
-    signature_of,
+    by_name,
+    named_parameters,
+    read_signature,
 )
-from conformance.errors import UsageError, demand_own, told
 
 FORM = "write module:function or path/to/file.py:function"
 
@@ -57,9 +58,11 @@ def load(spec: str) -> Callable[..., Any] | Implementation:
     return function
 
 
-def check_signature(function: Callable[..., Any], spec: str, operation: str) -> None:
-    """Raises UsageError where the suite could not call ``function`` for ``operation``, with what to change."""
-    parameters = list(signature_of(function, spec).parameters.values())
+def check_signature(implementation: Implementation) -> None:
+    """Raises UsageError where the suite could not call the function, with what to change."""
+    spec, operation, how = implementation.name, implementation.operation, implementation.calling
+    signature, _ = read_signature(implementation.function, spec)
+    parameters = list(signature.parameters.values())
     due = POSITIONAL[operation]
     by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -67,26 +70,38 @@ def check_signature(function: Callable[..., Any], spec: str, operation: str) -> 
         raise UsageError(
             f"{spec} takes {len(by_place)} positional parameters, where {operation} passes {len(due)}: {', '.join(due)}."
         )
-    always, optional = ALWAYS_PASSED[operation], (*PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+    ours = {theirs: name for name, theirs in how.spelled.items()}
     for parameter, role in zip(by_place, due, strict=False):
-        if parameter.name in (*always, *optional):
+        if parameter.name in by_name(operation):
             raise UsageError(f"{spec} has {parameter.name!r} in the place of {role}: {operation} passes {', '.join(due)} first.")
-    named = [p for p in (*by_place[len(due) :], *parameters) if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    named = [p for p in named if p not in by_place[: len(due)]]
-    for parameter in named:
-        if parameter.default is not parameter.empty or parameter.name in always:
+    for parameter in named_parameters(signature, operation):
+        known = ours.get(parameter.name)
+        if parameter.default is not parameter.empty or known in ALWAYS_PASSED[operation]:
             continue
-        if parameter.name in optional:
+        if known is not None:
             raise UsageError(
                 f"{spec} demands {parameter.name!r}, which is passed only where a problem asks for it: give it a default."
             )
         raise UsageError(
-            f"{spec} demands {parameter.name!r}, which {operation} does not know: give it a default, or use one of "
-            f"{', '.join((*always, *optional))}."
+            f"{spec} demands {parameter.name!r}, which {operation} does not know: give it a default, use one of "
+            f"{', '.join(by_name(operation))}, or say which of them it is in Support.parameters."
         )
     any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    if "num_heads" in always and not any_name and "num_heads" not in (p.name for p in named):
+    if "num_heads" in ALWAYS_PASSED[operation] and not any_name and "num_heads" not in how.spelled:
         raise UsageError(f"{spec} has no parameter 'num_heads', which {operation} always passes by name.")
+    _demand_parameters(implementation, any_name)
+
+
+def _demand_parameters(implementation: Implementation, any_name: bool) -> None:
+    """Raises UsageError for a feature that is declared and for which the function has no parameter."""
+    if any_name or implementation.support.features is None:
+        return
+    for name, feature in PARAMETER_FEATURES[implementation.operation].items():
+        if feature in implementation.features and not implementation.has(name):
+            raise UsageError(
+                f"Support.features of {implementation.name} offers {feature!r}, and the function has no parameter {name!r} by "
+                "which it could be asked for: add one, or say in Support.parameters which one it is."
+            )
 
 
 def _load_module(name: str) -> ModuleType:

@@ -107,9 +107,9 @@ def elsewhere(query, key, value):
 elsewhere.conformance = Support(device="cuda")
 
 
-def other_names(query, key, value, attn_mask=None):
-    """Calls its mask by a name that the suite does not pass."""
-    return honest(query, key, value, mask=attn_mask)
+def other_names(query, key, value, window=None):
+    """Has a parameter that means nothing to the suite."""
+    return honest(query, key, value)
 
 
 def boasts(query, key, value, *, mask=None):

@@ -18,7 +18,7 @@ LAYERS = (
     "verdict bias",
     "specification",
     "cases",
-    "adapter",
+    "parameters adapter",
     "user_function registry routes",
     "declarations harness",
     "judging",

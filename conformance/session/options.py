@@ -12,7 +12,7 @@ import pytest
 from conformance import registry
 from conformance.adapter import Implementation
 from conformance.checks.items import Effort
-from conformance.declarations import unknown_words
+from conformance.declarations import demand_sense
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, builtin_expectations, load, load_skips
 from conformance.records import Tier
@@ -94,9 +94,8 @@ def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, .
         return tuple(registry.builtin().values())
     found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
     by_name = {implementation.name: implementation for some in found for implementation in some}
-    for name, implementation in by_name.items():
-        for sentence in unknown_words(implementation.support):
-            raise UsageError(f"{name}: {sentence}")
+    for implementation in by_name.values():
+        demand_sense(implementation)
     return tuple(by_name.values())
 
 

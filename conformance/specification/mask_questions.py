@@ -160,4 +160,16 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
         observers=_of_masks(_polarity, "b1qk"),
         native=True,
     ),
+    Convention(
+        id="CON-PADDING-POLARITY",
+        question="What does True mean in a key padding mask, (batch, key length), as the implementation takes it?",
+        source="PyTorch documentation of MultiheadAttention, where True ignores; elsewhere it attends",
+        answers={
+            "true-attends": "queries may attend to the key",
+            "true-ignores": "the key is hidden from all queries",
+            "other": OTHER,
+        },
+        observers=_of_masks(_polarity, "b11k"),
+        by="padding",
+    ),
 )

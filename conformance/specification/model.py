@@ -92,7 +92,8 @@ class Convention:
     ``observers`` holds, for each operation of which the question is asked, a function that receives ``ask`` and returns a key of
     ``answers``. ``ask`` runs the implementation on a problem and returns its output; it raises ``Unsupported`` where the
     implementation lacks a feature, and lets its exceptions through. ``native``: the question is what the implementation's own
-    parameters mean, so that ``ask`` does not rewrite the inputs to get round a lack of them.
+    parameters mean, so that ``ask`` does not rewrite the inputs to get round a lack of them. ``by``: the way
+    (conformance/routes.py) by which alone it is asked, where it is about that way.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Convention:
     answers: dict[str, str]
     observers: Mapping[str, Observer]
     native: bool = False
+    by: str = ""
 
     @property
     def operations(self) -> tuple[str, ...]:

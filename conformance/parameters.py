@@ -1,0 +1,200 @@
+"""How a function is called: which parameters each operation passes, by which names released libraries call them, and what a
+function's own signature says of it, read through modules, compilers and decorators.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from conformance.errors import UsageError, demand_own
+
+# What is passed by position, always by name, and by name to functions that have such a parameter.
+POSITIONAL: dict[str, tuple[str, ...]] = {
+    "attention": ("query", "key", "value"),
+    "multi_head_attention": ("query", "key", "value", "weights"),
+    "sinusoidal_encoding": ("length", "d_model"),
+}
+ALWAYS_PASSED: dict[str, tuple[str, ...]] = {
+    "attention": (),
+    "multi_head_attention": ("num_heads",),
+    "sinusoidal_encoding": ("dtype",),
+}
+SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
+    "attention": ("alignment",),
+    "multi_head_attention": ("alignment",),
+    "sinusoidal_encoding": ("arrangement",),
+}
+# Features that parameters of an attention function stand for: parameter name → feature of a problem.
+PARAMETER_FEATURES: dict[str, dict[str, str]] = {
+    "attention": {
+        "mask": "mask",
+        "bias": "bias",
+        "causal": "causal",
+        "scale": "scale",
+        "key_lengths": "key-lengths",
+        "key_padding_mask": "padding",
+    },
+    "multi_head_attention": {
+        "mask": "mask",
+        "causal": "causal",
+        "key_lengths": "key-lengths",
+        "key_padding_mask": "padding",
+    },
+    "sinusoidal_encoding": {"x": "addition"},
+}
+# Other names of the same thing, as released interfaces have them: torch, flax, keras, flash-attention, Pallas, xformers, ONNX …
+ALIASES: dict[str, tuple[str, ...]] = {
+    "mask": ("attn_mask", "attention_mask", "atten_mask", "src_mask"),
+    "bias": ("attn_bias", "attention_bias", "score_bias", "logits_bias"),
+    "causal": ("is_causal", "use_causal_mask", "use_causal", "unidirectional"),
+    "scale": ("sm_scale", "softmax_scale", "scaling", "attn_scale", "attention_scale", "qk_scale", "scale_factor"),
+    "key_lengths": (
+        *("key_value_seq_lengths", "kv_seq_lengths", "kv_lengths", "kv_seqlens", "kv_seqlen", "nonpad_kv_seqlen"),
+        *("seqlens_k", "memory_lengths", "valid_lens"),
+    ),
+    "key_padding_mask": ("src_key_padding_mask", "memory_key_padding_mask", "padding_mask", "key_mask", "kv_mask"),
+    "num_heads": ("n_heads", "n_head", "nhead", "nheads", "heads", "num_attention_heads"),
+}
+# Where a callable keeps what it stands for: torch.compile, decorators, torch modules, keras layers, parallel wrappers.
+_KEPT_IN = ("_orig_mod", "_torchdynamo_orig_callable", "__wrapped__", "forward", "call", "module")
+_DEEPEST = 8  # wrappers within wrappers
+
+
+def by_name(operation: str) -> tuple[str, ...]:
+    """The parameters that the suite passes by name, always or where a problem asks for them."""
+    return (*ALWAYS_PASSED[operation], *PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+
+
+@dataclass(frozen=True)
+class Calling:
+    """How a function is called for an operation.
+
+    ``spelled`` gives, for each parameter of the suite that the function has, the function's own name of it. ``strangers`` are
+    further parameters, which keep their defaults. ``takes_any`` names the catch-alls, such as ``**kwargs``, of which nothing can
+    be read. ``read_from`` says whose signature it is, where that is not the function's own.
+    """
+
+    spelled: Mapping[str, str]
+    strangers: tuple[str, ...] = ()
+    takes_any: tuple[str, ...] = ()
+    read_from: str = ""
+
+
+def calling(function: Callable[..., Any], operation: str, declared: Mapping[str, str], called: str) -> Calling:
+    """How ``function``, which messages call ``called``, is to be called; ``declared`` maps the suite's names to the function's.
+
+    Raises UsageError where Python cannot tell its parameters, and where it has not what is declared.
+    """
+    signature, read_from = read_signature(function, called)
+    parameters = list(signature.parameters.values())
+    catch_alls = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = [p.name for p in named_parameters(signature, operation)]
+    any_name = any(p.kind is p.VAR_KEYWORD for p in catch_alls)
+    for ours, theirs in declared.items():
+        if theirs not in names and not any_name:
+            raise UsageError(
+                f"Support.parameters of {called} says that {ours!r} is called {theirs!r}, and the function has no such "
+                f"parameter: it has {', '.join(names) or 'none by name'}."
+            )
+    spelled = dict(declared)
+    taken = set(declared.values())
+    for ours in by_name(operation):
+        found = next((name for name in (ours, *ALIASES.get(ours, ())) if name in names and name not in taken), None)
+        if ours not in spelled and found is not None:
+            spelled[ours] = found
+            taken.add(found)
+    strangers = tuple(name for name in names if name not in taken)
+    takes_any = tuple(f"{'*' if p.kind is p.VAR_POSITIONAL else '**'}{p.name}" for p in catch_alls)
+    return Calling(spelled, strangers, takes_any, read_from)
+
+
+def named_parameters(signature: inspect.Signature, operation: str) -> list[inspect.Parameter]:
+    """The parameters behind those that are passed by position, which can be given by name."""
+    parameters = list(signature.parameters.values())
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][: len(POSITIONAL[operation])]
+    return [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p not in by_place]
+
+
+def read_signature(function: Callable[..., Any], called: str) -> tuple[inspect.Signature, str]:
+    """The signature of ``function`` or, where that is a catch-all, of what it wraps; and whose it is, if not its own.
+
+    Raises UsageError where Python cannot tell it.
+    """
+    found = _read(function, _DEEPEST)
+    if found is None:
+        raise UsageError(
+            f"The parameters of {called} cannot be read: wrap it in a Python function whose parameter names say what it takes."
+        )
+    return found
+
+
+def _read(function: Any, depth: int) -> tuple[inspect.Signature, str] | None:
+    if isinstance(function, partial):
+        return _of_partial(function, depth)
+    try:
+        own = inspect.signature(function)
+    except BaseException as error:  # whatever an object answers to the question
+        demand_own(error)
+        own = None
+    if depth == 0 or (own is not None and not any(p.kind is p.VAR_KEYWORD for p in own.parameters.values())):
+        return None if own is None else (own, "")
+    for inner, where in _wrapped(function):
+        found = _read(inner, depth - 1)
+        if found is not None and (own is None or _says_more(found[0], own)):
+            return found[0], where
+    return None if own is None else (own, "")
+
+
+def _of_partial(function: "partial[Any]", depth: int) -> tuple[inspect.Signature, str] | None:
+    """The signature of what is called in the end, without the arguments that are settled."""
+    inner = _read(function.func, depth - 1) if depth else None
+    if inner is None:
+        return None
+
+    def stand_in(*_: Any, **__: Any) -> None: ...
+
+    stand_in.__signature__ = inner[0]  # type: ignore[attr-defined]  # where inspect looks first
+    try:
+        return inspect.signature(partial(stand_in, *function.args, **function.keywords)), inner[1]
+    except (TypeError, ValueError):  # more arguments than there are parameters
+        return None
+
+
+def _says_more(inner: inspect.Signature, own: inspect.Signature) -> bool:
+    """Whether a wrapped callable names parameters that its wrapper does not."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = {name for name, parameter in inner.parameters.items() if parameter.kind not in kinds}
+    return bool(named - set(own.parameters))
+
+
+def _wrapped(function: Any) -> Iterator[tuple[Any, str]]:
+    """What ``function`` may hand its arguments on to, with words for it, the likeliest first."""
+    for name in _KEPT_IN:
+        inner = _attribute(function, name)
+        if callable(inner) and inner is not function:
+            yield inner, f"its {name}" if name in ("forward", "call") else "what it wraps"
+    if isinstance(function, FunctionType):
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+    else:
+        cells = list(getattr(function, "__dict__", {}).values())
+    inside = [one for one in cells if callable(one) and not inspect.isclass(one) and one is not function]
+    if len(inside) == 1:
+        yield inside[0], "what it wraps"
+
+
+def _attribute(function: Any, name: str) -> Any:
+    try:
+        return getattr(function, name, None)
+    except BaseException as error:  # a property of the user's may raise anything
+        demand_own(error)
+        return None
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # empty still
+        return None
