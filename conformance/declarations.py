@@ -51,6 +51,13 @@ def unknown_words(support: Support) -> list[str]:
     return alone or [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
 
 
+def declared_lacking(implementation: Implementation) -> tuple[str, ...]:
+    """The features that it says it does not offer: those of ``lacks``, and those missing from ``features`` where it is given."""
+    support = implementation.support
+    left_out = () if support.features is None else set(known_features(support.operation)) - implementation.features
+    return tuple(sorted(support.lacks.union(left_out)))
+
+
 def unread(implementation: Implementation) -> tuple[str, ...]:
     """A sentence for each thing in the signature of which the suite can make nothing: it keeps its default, and is not tested."""
     how, known = implementation.calling, ", ".join(by_name(implementation.operation))

@@ -36,7 +36,8 @@ def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", 
     ours = [*_plugins(workers, more), "--pyargs", CHECKS, *_surroundings(), *_appearance(), *_selected(keyword)]
     with _environment():
         code = pytest.main([*ours, *options, *more], plugins=[session])
-    if session.ending in ENDINGS and code != ExitCode.AS_EXPECTED:  # a shard may have nothing to do
+    said = (ExitCode.AS_EXPECTED, ExitCode.USAGE_ERROR)  # a shard may have nothing to do; a usage error has had its sentence
+    if session.ending in ENDINGS and code not in said:
         print(ENDINGS[session.ending], file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
 

@@ -150,7 +150,7 @@ def test_a_run_shows_itself_in_all_places(github: dict[str, str], capfd: pytest.
     after = printed.split(f"::{stopped[1]}::")[1]
     assert re.search(r"^::error file=mine\.py,line=4,title=ATT-\S+ on mine\.py%3Aattention%3A WRONG_VALUE::", after, re.MULTILINE)
     assert "spoof" not in after
-    assert json.loads(Path("reports/badges/mine.py-attention.json").read_text())["schemaVersion"] == 1
+    assert not Path("reports/badges").exists(), "a part of a run has no badge"
     assert Path("reports/junit.xml").exists()
 
 

@@ -11,6 +11,7 @@ from conformance.accuracy import Accuracy
 from conformance.ci import annotations, badge, badges
 from conformance.ci.annotations import Place, place_of
 from conformance.ci.workflow_commands import workflow_command
+from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records import Line, Run, read_records
 from conformance.registry import resolve
@@ -130,7 +131,7 @@ def judged(tmp_path: Path, second: dict[str, Any], tier: str = "full") -> Run:
     ("second", "message", "colour"),
     [
         ({}, "2/2 requirements", "brightgreen"),
-        ({"outcome": Outcome.UNSUPPORTED}, "1/1 requirements, 1 unsupported", "brightgreen"),
+        ({"outcome": Outcome.UNSUPPORTED}, "1/1 requirements, 1 not offered", "brightgreen"),
         ({"outcome": Outcome.WRONG_VALUE, "status": "expected"}, "1/2 requirements", "yellow"),
         (runs.FAILS, "1/2 requirements", "red"),
     ],
@@ -152,6 +153,31 @@ def test_a_run_that_may_not_be_cited_has_no_green_badge(tmp_path: Path) -> None:
     assert (made["message"], made["color"]) == ("2/2 requirements, no conformance result", "lightgrey")
 
 
+@pytest.mark.parametrize("part", ["selected", "unfinished"])
+def test_a_part_of_a_run_has_no_badge(tmp_path: Path, part: str) -> None:
+    items = [runs.item("fine", ONE_AREA[0])] if part == "selected" else [runs.item("fine", one) for one in ONE_AREA]
+    header = runs.header(["fine"], ONE_AREA, selection="ATT-OUT-001" if part == "selected" else "")
+    code = None if part == "unfinished" else ExitCode.AS_EXPECTED
+    run = read_records(runs.write(tmp_path / "records.jsonl", header, *items, exit_code=code), partial=True)
+    assert badges(run) == {}
+    with pytest.raises(UsageError, match="There is no badge of a part of a run"):
+        badge(run, "fine")
+
+
+@pytest.mark.parametrize(
+    ("lacks", "colour"),
+    [((), "red"), (("mask",), "red"), (("causal", "key-lengths", "mask"), "green")],
+)
+def test_a_badge_names_the_areas_that_were_not_judged(tmp_path: Path, lacks: tuple[str, ...], colour: str) -> None:
+    names = ("ATT-OUT-001", "ATT-MASK-001")
+    entry = runs.implementation("fine", features=(), lacks=lacks)
+    lacking = runs.item("fine", names[1], outcome=Outcome.UNSUPPORTED, lacking=("causal", "mask"))
+    run = runs.run(tmp_path, runs.header([entry], names), runs.item("fine", names[0]), lacking)
+    made = badge(run, "fine")
+    assert made["message"] == "1/1 requirements, 1 not offered, nothing of MASK judged"
+    assert made["color"] == colour
+
+
 def test_badge_command(tmp_path: Path) -> None:
     judged(tmp_path, {})
     records = tmp_path / "records.jsonl"
@@ -159,7 +185,7 @@ def test_badge_command(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "one.json").read_text())["message"] == "2/2 requirements"
     assert invoke("badge", records, "--out", tmp_path / "all").exit_code == 0
     assert {path.name for path in (tmp_path / "all").iterdir()} == set(badges(read_records(records)))
-    several = runs.write(tmp_path / "several.jsonl", runs.header())
+    several = runs.write(tmp_path / "several.jsonl", runs.header(), runs.item("fine"), runs.item("flawed"))
     for words, told in (
         ([records, "--out", tmp_path / "x.json", "--implementation", "nobody"], "no implementation 'nobody'"),
         ([records, "--out", tmp_path / "x.json", "--dtype", "int8"], "does not declare 'int8'"),

@@ -422,8 +422,9 @@ def test_a_forgotten_framework_is_guessed_from_what_the_file_imports(tmp_path: P
         "run", "--implementation", "mine.py:attention", "--tier", "quick", "-n", "0", "-k", "ATT-OUT-00", "--no-diagnosis",
         folder=tmp_path,
     )  # fmt: skip
-    assert "`attention-conformance smoke mine.py:attention`" in run.stdout
-    assert "Speed" not in run.stdout, "who asks for some requirements has not asked for speed"
+    assert run.returncode == ExitCode.USAGE_ERROR
+    assert "mine.py:attention cannot be judged, since its adapter is not sound." in run.stderr
+    assert "say --framework torch" in run.stderr
 
 
 def test_a_process_that_ends_after_its_result_leaves_one_item(tmp_path: Path) -> None:

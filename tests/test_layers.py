@@ -21,7 +21,7 @@ LAYERS = (
     "parameters adapter",
     "user_function registry routes",
     "declarations harness",
-    "judging",
+    "judging soundness",
     "accuracy records",
     "expectations",
     "checks",
@@ -34,7 +34,7 @@ LAYERS = (
     "comparison history",
     "timing",
     "session plugin launch ci",
-    "smoke starter describe repro golden_tool",
+    "smoke smoke_process starter describe repro golden_tool",
     "cli_records",
     "cli __main__",
 )

@@ -53,6 +53,7 @@ class _Tally:
     accuracy: Accuracy = field(default_factory=Accuracy)
     cases: list[Case] = field(default_factory=list)
     lacking: Counter[str] = field(default_factory=Counter)
+    features: set[str] = field(default_factory=set)  # that were lacking
     inside: float = 0.0
     bitwise: list[bool] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -112,6 +113,7 @@ class ItemRun:
             judgements = PROCEDURES[self.requirement.check](self.judge, self.subject, problem)
         except Unsupported as lacking:
             tally.lacking[str(lacking)] += 1
+            tally.features.update(filter(None, [lacking.feature]))
             tally.counts["unsupported"] += 1
             return False
         tally.counts[stratum] += 1
@@ -216,6 +218,8 @@ class ItemRun:
         else:
             outcome, status, reason = Outcome.ERROR, "unexpected", "The requirement has no case at this tier."
         complaints = [*self.expectations.unmatched(self.requirement.id), *self._too_few(examples)]
+        if outcome is Outcome.UNSUPPORTED:
+            complaints += self.expectations.unasked(self.requirement.id, reason)
         if complaints and not unexpected:
             status, reason = "unexpected", " ".join(complaints)
         observations: dict[str, str | bool | int | float] = {}
@@ -234,6 +238,7 @@ class ItemRun:
             seconds=seconds,
             implementation_seconds=tally.inside,
             accuracy=tally.accuracy.entries(),
+            lacking=tuple(sorted(tally.features)),
             observations=observations,
         )
         return ItemResult(item, tally.cases, unexpected)

@@ -11,16 +11,19 @@ from conformance.records import Run
 from conformance.reports import tallies
 from conformance.reports.format import short
 
-RIGHT, KNOWN, WRONG, UNKNOWN = "brightgreen", "yellow", "red", "lightgrey"
+RIGHT, PARTLY, KNOWN, WRONG, UNKNOWN = "brightgreen", "green", "yellow", "red", "lightgrey"
 
 
 def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, Any]:
     """How many of the judged requirements passed or, with a dtype, how many golden and designed cases in it, and the largest r
     under its numerics profile.
 
-    Grey is a run that may not be cited or judged nothing; red has unexpected failures, yellow known ones. Raises UsageError for
-    an implementation or dtype that the run does not have.
+    Grey is a run that may not be cited or judged nothing; red has unexpected failures or areas that are neither offered nor
+    declared as lacking, yellow known failures. Green names the areas that were not judged, and is bright where there are none.
+    Raises UsageError for a run that is only a part of one, and for an implementation or dtype that the run does not have.
     """
+    if run.partial:
+        raise UsageError(f"There is no badge of a part of a run. {run.partial}")
     entry = run.implementations.get(implementation)
     if entry is None:
         raise UsageError(f"The run has no implementation {implementation!r}: it has {', '.join(run.implementations)}.")
@@ -34,8 +37,10 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
 
 
 def badges(run: Run) -> dict[str, dict[str, Any]]:
-    """All badges of a run by file name."""
-    found = {}
+    """All badges of a run by file name; none of a part of a run."""
+    found: dict[str, dict[str, Any]] = {}
+    if run.partial:
+        return found
     for name, entry in run.implementations.items():
         found[f"{file_stem(name)}.json"] = badge(run, name)
         for dtype in entry.dtypes:
@@ -46,6 +51,8 @@ def badges(run: Run) -> dict[str, dict[str, Any]]:
 def write_asked(run: Run, out: Path, implementation: str | None, dtype: str | None) -> list[Path]:
     """One badge to a file that ends in .json, otherwise all to a folder. Raises UsageError for a choice that makes no sense, and
     where there is nothing to write."""
+    if run.partial:
+        raise UsageError(f"There is no badge of a part of a run. {run.partial}")
     if not run.implementations:
         raise UsageError("The records have no implementation, so that there is no badge to write.")
     if out.suffix != ".json":
@@ -85,8 +92,13 @@ def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
         return "not judged", UNKNOWN
     told = f"{counts[tallies.PASSED]}/{judged} requirements"
     if counts[tallies.UNSUPPORTED]:
-        told += f", {counts[tallies.UNSUPPORTED]} unsupported"
-    return told, _colour(counts[tallies.UNEXPECTED], counts[tallies.KNOWN])
+        told += f", {counts[tallies.UNSUPPORTED]} not offered"
+    areas = [area for (name, area), coverage in run.coverages.items() if name == implementation and not coverage.judged]
+    if areas:
+        told += f", nothing of {', '.join(areas)} judged"
+    oversights = sum(one.implementation == implementation for one in run.undeclared)
+    colour = _colour(counts[tallies.UNEXPECTED] + oversights, counts[tallies.KNOWN])
+    return told, PARTLY if areas and colour == RIGHT else colour
 
 
 def _of_dtype(run: Run, implementation: str, dtype: str) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """What the expectations make of outcomes."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from conformance.adapter import Implementation
 from conformance.errors import UsageError
 from conformance.expectations.model import Expected, file_stem
 from conformance.records.model import Environment, StatusWord
@@ -74,6 +75,14 @@ class ImplementationExpectations:
                 return Status(True, entry.expected.reason)
         return Status(not outcome.is_failure)
 
+    def unasked(self, requirement: str, lack: str) -> list[str]:
+        """A sentence for each expectation of ``requirement``, which could not be asked for want of ``lack``."""
+        return [
+            f"{self.where}, entry {entry.number}: {entry.expected.outcome} is expected of {requirement}, which is not asked, "
+            f"since {lack or 'what it needs'} is not offered; remove it."
+            for entry in self._entries.get(requirement, ())
+        ]
+
     def unmatched(self, requirement: str | None = None) -> list[str]:
         """A sentence for each thing that an expectation names and that was not among the golden and designed cases judged so far.
 
@@ -132,12 +141,34 @@ class Expectations:
             _demand_agreement(where, entries)
         self._made: dict[str, ImplementationExpectations] = {}
 
+    def demand_askable(self, implementations: Iterable[Implementation], operations: Mapping[str, str]) -> None:
+        """Raises UsageError for an entry that can never match, since it speaks of what is asked of none of ``implementations``
+        for which its file holds; ``operations`` maps requirements to theirs."""
+        implementations = tuple(implementations)
+        for stem, (where, entries) in self._files.items():
+            meant = [one for one in implementations if stem in ("", file_stem(one.name))]
+            for number, expected in entries if meant else ():
+                problem = _never_asked(expected, meant, operations[expected.requirement])
+                if problem:
+                    raise UsageError(f"{where}, entry {number}: {problem}; correct or remove the entry.")
+
     def for_(self, implementation: str) -> ImplementationExpectations:
         """Those of an implementation; the same object each time."""
         if implementation not in self._made:
             where, entries = self._files.get("") or self._files.get(file_stem(implementation), ("", []))
             self._made[implementation] = ImplementationExpectations(where, entries)
         return self._made[implementation]
+
+
+def _never_asked(expected: Expected, implementations: Sequence[Implementation], operation: str) -> str:
+    """Why ``expected`` can match nothing on any of ``implementations``, of which there is one at least; empty where it can."""
+    names = ", ".join(one.name for one in implementations)
+    asked = [one for one in implementations if one.operation == operation]
+    if not asked:
+        others = " and ".join(sorted({one.operation for one in implementations}))
+        return f"{expected.requirement} is about {operation}, and {names} offers {others}"
+    strangers = [dtype for dtype in expected.dtypes if not any(dtype in one.support.dtypes for one in asked)]
+    return f"{names} does not declare the dtype {strangers[0]}" if strangers else ""
 
 
 def _demand_agreement(where: str, entries: Iterable[tuple[int, Expected]]) -> None:

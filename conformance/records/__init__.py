@@ -4,6 +4,7 @@ A header, then items, cases, conventions, timings, diagnoses … as they come, t
 describes each kind. A file without its footer is truncated. Record files may be joined one after the other: reading merges them.
 """
 
+from conformance.records.coverage import Coverage, Coverages, Undeclared, undeclared
 from conformance.records.entries import implementation_entry, requirement_entry
 from conformance.records.environment import command_line, current_environment
 from conformance.records.lines import decode, encode
@@ -33,8 +34,8 @@ from conformance.records.shards import merge_files, merge_shards
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation",
+    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Coverage", "Coverages", "Diagnosis", "Environment", "Explanation",
     "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
-    "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "command_line", "current_environment", "decode",
-    "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",
+    "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "Undeclared", "command_line", "current_environment", "decode",
+    "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry", "undeclared",
 ]  # fmt: skip

@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the s
 
 def implementation_entry(implementation: "Implementation") -> ImplementationEntry:
     """The implementation's declaration; its framework's version is null where the framework is missing."""
+    from conformance.declarations import declared_lacking, unread
+
     support = implementation.support
     missing = implementation.missing()
     profiles = {dtype: support.profile_for(dtype) for dtype in support.dtypes}
@@ -28,6 +30,8 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         conventions=dict(support.conventions),
         source=implementation.source,
         missing=missing,
+        lacks=declared_lacking(implementation),
+        unread=unread(implementation),
     )
 
 

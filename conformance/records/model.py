@@ -38,7 +38,8 @@ class Environment(Data, frozen=True, kw_only=True):
 
 class ImplementationEntry(Data, frozen=True, kw_only=True):
     """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
-    offered natively, ``routes`` says for a feature how the suite may compose it. ``missing``: why it cannot run here."""
+    offered natively, those that it says it ``lacks`` are not; ``routes`` says for a feature how the suite may compose it.
+    ``unread`` are sentences on what of its signature means nothing to the suite. ``missing``: why it cannot run here."""
 
     name: str
     operation: str
@@ -53,6 +54,8 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     conventions: dict[str, str]
     source: str
     missing: str | None
+    lacks: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def judged_by(self, dtype: str) -> str:
         """The numerics profile under which the results in a dtype count."""
@@ -101,7 +104,7 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     """A requirement on an implementation. ``outcome`` is the worst of its cases; ``status`` is unexpected for a failure that is
     not known and for a pass where a failure is known; ``reason`` says why it was skipped, is unsupported, known or unexpected.
     ``examples`` were run by Hypothesis; ``seconds`` is wall time, ``implementation_seconds`` the part inside the implementation.
-    ``observations`` are worth knowing and never judged."""
+    ``lacking``: features for lack of which problems were not run. ``observations`` are worth knowing and never judged."""
 
     requirement: str
     implementation: str
@@ -113,6 +116,7 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     seconds: Seconds = 0.0
     implementation_seconds: Seconds = 0.0
     accuracy: tuple[AccuracyEntry, ...] = ()
+    lacking: tuple[str, ...] = ()
     observations: dict[str, str | bool | int | float] = msgspec.field(default_factory=dict)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
 from conformance.exit_codes import exit_code
+from conformance.records.coverage import Coverages, Undeclared, coverages, undeclared
 from conformance.records.model import (
     CONFORMANCE_TIERS,
     LISTS,
@@ -74,16 +75,21 @@ class Run:
         worst = max(footer.exit_code for footer in self.footers)
         if worst or len(self.footers) == 1:
             return worst
-        unexpected = len(self.unexpected) + len(self.disagreements)
+        unexpected = len(self.unexpected) + len(self.disagreements) + len(self.undeclared)
         return int(exit_code(unexpected=unexpected, enough_cases=any(item.outcome.was_run for item in self.items)))
 
     @property
     def not_conformance(self) -> str:
         """Why the run may not be cited as a conformance result, as a sentence; empty where it may."""
+        if self.is_complete and self.header.tier not in CONFORMANCE_TIERS:
+            return f"The tier {self.header.tier} leaves cases out."
+        return self.partial
+
+    @property
+    def partial(self) -> str:
+        """Why the run is only a part of one, as a sentence, so that shares say nothing of the whole; empty where it is whole."""
         if not self.is_complete:
             return "The run did not come to its end."
-        if self.header.tier not in CONFORMANCE_TIERS:
-            return f"The tier {self.header.tier} leaves cases out."
         due = self._items_due()
         if len(self.items) < due:
             return f"Only {len(self.items)} of {due} pairs of requirement and implementation were run."
@@ -109,6 +115,19 @@ class Run:
     @cached_property
     def unexpected(self) -> tuple[Item, ...]:
         return tuple(item for item in self.items if item.status == "unexpected")
+
+    @cached_property
+    def coverages(self) -> Coverages:
+        """What was judged and what was not offered, by implementation and area."""
+        return coverages(self.items, {entry.id: entry.area for entry in self.requirements.values()})
+
+    @cached_property
+    def undeclared(self) -> tuple[Undeclared, ...]:
+        """Areas of which nothing could be asked, without a declaration that says so; of a whole run alone. They count as
+        unexpected, too."""
+        if self.header.selection or not self.is_complete:
+            return ()
+        return undeclared(self.coverages, self.implementations)
 
     @cached_property
     def disagreements(self) -> tuple[Convention, ...]:
@@ -213,6 +232,7 @@ def _merged_item(group: Sequence[Item]) -> Item:
         seconds=sum(item.seconds for item in group),
         implementation_seconds=sum(item.implementation_seconds for item in group),
         accuracy=Accuracy.of(*(item.accuracy for item in group)).entries(),
+        lacking=tuple(sorted({feature for item in group for feature in item.lacking})),
         observations={name: value for item in group for name, value in item.observations.items()},
     )
 

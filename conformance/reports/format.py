@@ -49,11 +49,14 @@ def verdict(run: Run) -> str:
     if run.timings and not run.items:
         return "Timings alone: no requirement was run."
     number, conventions = len(run.unexpected), len(run.disagreements)
-    if not number and not conventions:
+    areas = len(run.undeclared)
+    if not number and not conventions and not areas:
         return f"Every result is as expected ({len(run.items)} in all)."
     parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []
     if conventions:
         parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as declared")
+    if areas:
+        parts.append(f"{areas} area{' is' if areas == 1 else 's are'} neither offered nor declared as lacking")
     return ", and ".join(parts) + "."
 
 

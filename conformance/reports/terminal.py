@@ -72,6 +72,11 @@ def _unexpected(run: Run) -> list[str]:
         f"UNEXPECTED {outcome} on {name}: {_listed(identifiers)}"
         for (name, outcome), identifiers in sorted(groups.items(), key=lambda group: len(group[1]))
     ]
+    lines += [
+        f"UNEXPECTED: {one.area} of {one.implementation} was not judged at all: it offers nothing of {', '.join(one.features)}, "
+        "and does not say so. Offer it, by a parameter, or declare it, in Support.lacks."
+        for one in run.undeclared
+    ]
     lines += [f"UNEXPECTED {c.id} on {c.implementation}: declared {c.declared}, observed {c.observed}" for c in run.disagreements]
     left = len(lines) - SHOWN_LINES
     return lines if left <= 0 else [*lines[:SHOWN_LINES], f"… and {left} more such lines"]

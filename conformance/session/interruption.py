@@ -1,11 +1,18 @@
 """Ctrl-C in a run: the item at hand is finished and recorded, then the run ends; a second one ends it at once."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from conformance.interruption import FirstInterrupt
+
+
+def stop(config: pytest.Config, why: str) -> None:
+    """Ends the run after the items at hand."""
+    # pytest looks at the first between items, pytest-xdist at its own at least every two seconds
+    session, distributed = (config.pluginmanager.get_plugin(name) for name in ("session", "dsession"))
+    for looked_at in filter(None, (session, distributed)):
+        looked_at.shouldstop = why
 
 
 class Interruption:
@@ -21,13 +28,7 @@ class Interruption:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        def stop() -> None:
-            # pytest looks at the first between items, pytest-xdist at its own at least every two seconds
-            distributed: Any = session.config.pluginmanager.get_plugin("dsession")
-            for looked_at in filter(None, (session, distributed)):
-                looked_at.shouldstop = "interrupted"
-
-        self._first.install(stop)
+        self._first.install(lambda: stop(session.config, "interrupted"))
 
     def pytest_unconfigure(self) -> None:
         self._first.remove()

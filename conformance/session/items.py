@@ -13,14 +13,17 @@ from conformance.expectations import is_skipped
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.records import Item, encode
+from conformance.records.model import StatusWord
 from conformance.session.kept import kept
 from conformance.session.messages import failure_message
 from conformance.session.options import Settings
 from conformance.session.trail import Trail
+from conformance.soundness import unsound
 from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 
 PROPERTY = "conformance-records"
+UNSOUND = "conformance-unsound"  # name of an implementation that cannot be judged, and why
 SELECTED = pytest.StashKey[int]()  # how many items -k selects, of all shards
 SELECTED_OF_WORKER = "conformance_selected"  # what a worker tells it as
 GROUPED_BY = ("requirement_id", "convention_id")
@@ -34,6 +37,7 @@ class Items:
         self.trail = trail  # in a worker
         self.judge = Judge()
         self._subjects: dict[str, Subject] = {}
+        self._soundness: dict[str, str] = {}  # why an adapter cannot be judged
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "requirement_id" in metafunc.fixturenames:
@@ -72,6 +76,9 @@ class Items:
         def run(requirement_id: str, implementation: Implementation) -> None:
             records = self._records(requirement_id, implementation)
             request.node.user_properties.append((PROPERTY, [encode(record).decode() for record in records]))
+            if self._unsound(implementation):
+                request.node.user_properties.append((UNSOUND, (implementation.name, self._unsound(implementation))))
+                pytest.skip(self._unsound(implementation))  # said once, at the end
             _conclude(records[0], records[1:])
 
         return run
@@ -82,8 +89,8 @@ class Items:
 
         def run(convention_id: str, implementation: Implementation) -> None:
             reason = self._skip_reason(convention_id, implementation)
-            if reason:
-                pytest.skip(reason)
+            if reason or self._unsound(implementation):
+                pytest.skip(reason or self._unsound(implementation))
             record = observe_convention(self._subject(implementation), convention_id)
             request.node.user_properties.append((PROPERTY, [encode(record).decode()]))
             if record.agrees is False:
@@ -94,15 +101,10 @@ class Items:
     def _records(self, requirement_id: str, implementation: Implementation) -> list[Any]:
         reason = self._skip_reason(requirement_id, implementation)
         if reason:
-            return [
-                Item(
-                    requirement=requirement_id,
-                    implementation=implementation.name,
-                    outcome=Outcome.SKIPPED,
-                    status="expected",
-                    reason=reason,
-                )
-            ]
+            return [_not_run(requirement_id, implementation, Outcome.SKIPPED, reason)]
+        unsound = self._unsound(implementation)
+        if unsound:
+            return [_not_run(requirement_id, implementation, Outcome.ERROR, unsound)]
         expectations = self.settings.expectations.for_(implementation.name)
         requirement = requirements()[requirement_id]
         run = ItemRun(requirement, self._subject(implementation), self.judge, expectations, self.settings.effort)
@@ -113,6 +115,14 @@ class Items:
         if is_skipped(identifier, self.settings.skips):
             return "listed in the skips file"
         return implementation.missing()
+
+    def _unsound(self, implementation: Implementation) -> str:
+        """Why the adapter cannot be judged; found once, by its first item."""
+        name = implementation.name
+        if name not in self._soundness:
+            missing = implementation.missing()
+            self._soundness[name] = "" if missing else unsound(self._subject(implementation), self.judge)
+        return self._soundness[name]
 
     def _subject(self, implementation: Implementation) -> Subject:
         if implementation.name not in self._subjects:
@@ -133,6 +143,13 @@ class Items:
                 return (yield)
         finally:
             self.trail.end()
+
+
+def _not_run(requirement: str, implementation: Implementation, outcome: Outcome, reason: str) -> Item:
+    status: StatusWord = "unexpected" if outcome.is_failure else "expected"
+    return Item(
+        requirement=requirement, implementation=implementation.name, outcome=outcome, status=status, reason=reason,
+    )  # fmt: skip
 
 
 def note_selected(config: pytest.Config, number: int) -> None:

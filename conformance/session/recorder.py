@@ -1,6 +1,7 @@
 """The controller's side of a run: writes records as results arrive, notes crashes and time-outs, and reports at the end."""
 
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from conformance.records import (
     CONFORMANCE_TIERS,
     Case,
     Convention,
+    Coverage,
+    Coverages,
     Diagnosis,
     Header,
     Item,
@@ -30,12 +33,13 @@ from conformance.records import (
     implementation_entry,
     read_records,
     requirement_entry,
+    undeclared,
 )
 from conformance.run_options import function_settings
 from conformance.session.diagnoses import Failures
 from conformance.session.diagnosis_process import ask
-from conformance.session.interruption import Interruption
-from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER
+from conformance.session.interruption import Interruption, stop
+from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER, UNSOUND
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
 from conformance.session.watchdog import Watchdog
@@ -61,6 +65,7 @@ class Recorder:
         self.items = 0
         self._items_seen: set[tuple[str, str]] = set()
         self.judged = 0  # items of which something ran
+        self._coverages: Coverages = {}
         self._passing: set[str] = set()  # implementations of which a requirement passed
         self.unexpected = 0
         self._started: dict[str, float] = {}
@@ -69,6 +74,7 @@ class Recorder:
         self._alike: Counter[tuple[str, str]] = Counter()  # unexpected failures by implementation and kind
         self._diagnoses: list[Diagnosis] = []
         self._watchdog = watchdog
+        self._unsound: dict[str, str] = {}  # implementations that cannot be judged, and why
         self._stillborn = 0  # workers that died before their first item
 
     # Beginning
@@ -160,14 +166,28 @@ class Recorder:
             for record in records:
                 self._record(record)
             self._shorten(report, records)
+            self._note_unsound(dict(report.user_properties).get(UNSOUND))
             # whatever else becomes of a requirement, it leaves an item
             silent = not any(isinstance(record, Item) for record in records)
             self._failed_otherwise += silent and (report.failed or "[ATT-" in report.nodeid)
-            self.progress.advance(report.failed)
+            self.progress.advance(report.failed or any(isinstance(r, Item) and r.status == "unexpected" for r in records))
         elif report.failed:
             self._failed_otherwise += 1
         elif report.when == "setup" and report.skipped:
             self.progress.advance(False)
+
+    def _note_unsound(self, told: Any) -> None:
+        """An adapter that cannot be judged; where there is no other, the run ends."""
+        if told is None:
+            return
+        name, sentence = told
+        self._unsound[name] = sentence
+        if self._nothing_is_sound:
+            stop(self.config, "the adapter is not sound")
+
+    @property
+    def _nothing_is_sound(self) -> bool:
+        return bool(self._unsound) and {i.name for i in self.settings.implementations if not i.missing()} <= set(self._unsound)
 
     def _shorten(self, report: pytest.TestReport, records: list[Any]) -> None:
         """After a few failures of one kind on an implementation, one line is enough for each further one."""
@@ -234,6 +254,8 @@ class Recorder:
             self.items += 1
             self._items_seen.add((record.requirement, record.implementation))
             self.judged += record.outcome.was_run
+            place = record.implementation, requirements()[record.requirement].area
+            self._coverages.setdefault(place, Coverage()).note(record)
             if record.outcome is Outcome.PASS:
                 self._passing.add(record.implementation)
             self.unexpected += record.status == "unexpected"
@@ -255,6 +277,8 @@ class Recorder:
         code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
         if self._only_collects:
             return int(code)
+        if self._nothing_is_sound:
+            return int(ExitCode.USAGE_ERROR)
         if self.settings.diagnosis and status in (0, 1):
             self._diagnose()
         # of a run in shards, the first alone measures: several machines would give several speeds
@@ -268,10 +292,17 @@ class Recorder:
         elif code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
             # whether enough was judged is seen when the shards are merged
             enough = self.judged > 0 or self._is_part
-            code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=enough)
+            unexpected = self.unexpected + self._failed_otherwise + self._undeclared()
+            code = exit_code(unexpected=unexpected, enough_cases=enough)
         if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:
             self.writer.finish(code)
         return int(code)
+
+    def _undeclared(self) -> int:
+        """How many areas were not offered without a declaration; of a whole run alone, since a part of one leaves areas out."""
+        if self._is_part or self.config.option.keyword:
+            return 0
+        return len(undeclared(self._coverages, {i.name: implementation_entry(i) for i in self.settings.implementations}))
 
     @property
     def _is_part(self) -> bool:
@@ -311,6 +342,10 @@ class Recorder:
             self._failed_otherwise += isinstance(timing, Timing) and timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._nothing_is_sound:
+            for name, sentence in self._unsound.items():
+                print(f"{name} cannot be judged, since its adapter is not sound. {sentence}", file=sys.stderr)
+            return
         if self._session.exitstatus == ExitCode.AS_EXPECTED and self._has_nothing_to_do and self.progress.total == 0:
             terminalreporter.write_line("This shard has nothing to do.")
         if self.writer is None or self.items == 0:

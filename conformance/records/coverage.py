@@ -1,0 +1,63 @@
+"""What of a run was judged and what was not offered, by implementation and area, from the records."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.records.model import ImplementationEntry, Item
+from conformance.verdict import Outcome
+
+
+@dataclass
+class Coverage:
+    """The items of one implementation in one area, or in all: how many were ``judged``, how many are ``unsupported``, and the
+    features for lack of which those were not asked."""
+
+    judged: int = 0
+    unsupported: int = 0
+    skipped: int = 0
+    lacking: set[str] = field(default_factory=set)
+
+    def note(self, item: Item) -> None:
+        if item.outcome is Outcome.UNSUPPORTED:
+            self.unsupported += 1
+            self.lacking.update(item.lacking)
+        elif item.outcome.was_run:
+            self.judged += 1
+        else:
+            self.skipped += 1
+
+    @property
+    def nothing_was_asked(self) -> bool:
+        """Whether there were items, and all are unsupported."""
+        return self.unsupported > 0 and not self.judged and not self.skipped
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    """An area of which nothing could be asked, for lack of ``features`` that the implementation nowhere says it lacks."""
+
+    implementation: str
+    area: str
+    features: tuple[str, ...]
+
+
+Coverages = dict[tuple[str, str], Coverage]
+
+
+def coverages(items: Iterable[Item], areas: Mapping[str, str]) -> Coverages:
+    """Coverage by implementation and area; ``areas`` maps requirements to theirs."""
+    found: Coverages = {}
+    for item in items:
+        found.setdefault((item.implementation, areas[item.requirement]), Coverage()).note(item)
+    return found
+
+
+def undeclared(found: Coverages, implementations: Mapping[str, ImplementationEntry]) -> tuple[Undeclared, ...]:
+    """The areas of which nothing was asked, without a declaration that says so."""
+    oversights = []
+    for (name, area), coverage in found.items():
+        entry = implementations[name]
+        features = tuple(sorted(coverage.lacking - {*entry.lacks, *entry.features}))
+        if coverage.nothing_was_asked and features:
+            oversights.append(Undeclared(name, area, features))
+    return tuple(oversights)

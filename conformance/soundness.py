@@ -1,0 +1,150 @@
+"""Whether an adapter can be judged at all: the plainest problem, put in every dtype that it declares, and what an output that is
+wrong in form looks like. A run stops at an adapter that is sound in none; ``smoke`` goes on from here, feature by feature."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from types import ModuleType
+
+from conformance import registry
+from conformance.errors import Unsupported
+from conformance.harness import Subject
+from conformance.judging import Failed, Judge, Judgement
+from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.problem.multihead import OUTPUTS, WEIGHTS
+from conformance.verdict import Outcome
+
+FRAMEWORKS = frozenset(registry.frameworks())
+UNSOUND = frozenset({Outcome.ERROR, Outcome.OUT_OF_MEMORY, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
+
+
+def unsound(subject: Subject, judge: Judge) -> str:
+    """Why the adapter is sound in no dtype that it declares, as a sentence; empty where it is in one.
+
+    Wrong values are no matter of soundness, unless they are right with the axes of length and heads exchanged.
+    """
+    trial = Trial(subject, judge)
+    if trial.base is None:
+        return ""
+    first = ""
+    for dtype in subject.implementation.support.dtypes:
+        try:
+            found = trial.unsound(trial.base.but(dtype=dtype))
+        except Unsupported:
+            continue
+        if not found:
+            return ""
+        first = first or found
+    return first
+
+
+class Trial:
+    """The plainest problem on one implementation: ``base``, None where what it lacks leaves none."""
+
+    def __init__(self, subject: Subject, judge: Judge) -> None:
+        self.subject = subject
+        self.implementation = subject.implementation
+        self.judge = judge
+        self.base = self._base()
+
+    def unsound(self, problem: Problem) -> str:
+        """What is wrong with the adapter, as a sentence, seen by ``problem``; empty where nothing is. Raises Unsupported."""
+        judgement = self.judge.values(self.subject, problem)
+        if judgement.verdict.outcome is Outcome.PASS:
+            return ""
+        other = self._other_axes(problem)
+        if other or judgement.verdict.outcome not in UNSOUND:
+            return other
+        return f"{self.explained(judgement).rstrip('.')}. {self._other_framework()}".rstrip()
+
+    def _base(self) -> Problem | None:
+        """The plainest problem of the operation that the implementation can be asked without composing anything."""
+        support = self.implementation.support
+        for problem in variants(_simplest(support.operation, support.dtypes, support.layouts), None):
+            try:
+                if problem.features <= self.implementation.features and not self.subject.route(problem).ways:
+                    return problem
+            except Unsupported:
+                continue
+        return None
+
+    def _other_framework(self) -> str:
+        """A sentence where the function's module imports another framework than the one whose arrays it was given."""
+        module = sys.modules.get(getattr(self.implementation.function, "__module__", ""), sys)
+        packages = {value.__name__.split(".")[0] for value in vars(module).values() if isinstance(value, ModuleType)}
+        others = sorted(packages & (FRAMEWORKS - {self.implementation.framework.name, "numpy"}))
+        return f"Its module imports {others[0]}: say --framework {others[0]} if it takes arrays of that." if others else ""
+
+    def _other_axes(self, problem: Problem) -> str:
+        """A sentence where the simplest problem comes out right with length and heads the other way round."""
+        if self.implementation.operation != "attention":
+            return ""
+        axes = "bhld" if self.implementation.support.axes == "blhd" else "blhd"
+        other = replace(self.implementation, support=replace(self.implementation.support, axes=axes))
+        if self.judge.values(Subject(other), problem).verdict.outcome is not Outcome.PASS:
+            return ""
+        order = "(batch, length, heads, width)" if axes == "blhd" else "(batch, heads, length, width)"
+        return f"It looks transposed, and is right if all arrays are {order}: say --axes {axes} or Support(axes={axes!r})."
+
+    def explained(self, judgement: Judgement) -> str:
+        """The verdict's message, and what a wrong shape looks like."""
+        if judgement.verdict.outcome is not Outcome.WRONG_SHAPE or not isinstance(judgement.problem, AttentionProblem):
+            return judgement.verdict.message
+        try:
+            run = self.judge.run(self.subject, judgement.problem, self.subject.route(judgement.problem))
+        except Failed:  # not the second time
+            return judgement.verdict.message
+        likeness = _likeness(run.output.shape, judgement.problem)
+        return f"{judgement.verdict.message} {likeness}".strip()
+
+
+def _likeness(shape: tuple[int, ...], problem: AttentionProblem) -> str:
+    batch, heads, length, width = problem.batch, problem.heads, problem.query_length, problem.value_width
+    transposed = (batch, length, heads, width)
+    wrong = {
+        transposed: "It looks transposed, (batch, length, heads, width): swap the two axes before you return it, or, if your "
+        "arrays are all so, say --axes blhd.",
+        (batch, length, heads * width): "The heads look merged, (batch, length, heads · width): return them apart.",
+        (batch, heads, length, problem.key_length): "It looks like the weights: return their product with the value.",
+        (batch, heads, width, length): "Its last two axes look swapped.",
+    }
+    return wrong.get(shape, "")
+
+
+def _simplest(operation: str, dtypes: tuple[str, ...], layouts: tuple[str, ...]) -> Problem:
+    dtype = "float32" if "float32" in dtypes else next(iter(dtypes), "float32")
+    values = Recipe("gaussian", seed=1)
+    if operation == "attention":
+        return AttentionProblem(
+            batch=2, heads=3, kv_heads=3, query_length=5, key_length=5, width=8, value_width=8, dtype=dtype, values=values,
+            layout="contiguous" if "contiguous" in layouts else next(iter(layouts), "contiguous"),
+        )  # fmt: skip
+    if operation == "multi_head_attention":
+        return MultiHeadProblem(
+            batch=2, heads=3, query_length=5, key_length=5, model_width=12, inner_width=12, value_inner_width=12, dtype=dtype,
+            values=values,
+        )  # fmt: skip
+    return SinusoidalProblem(length=5, width=8, dtype=dtype, values=values)
+
+
+def variants(base: Problem, form: str | None) -> Iterator[Problem]:
+    """``base``, then ``base`` with one feature more, or, of multi-head attention, with any set of projections."""
+    yield base
+    if isinstance(base, SinusoidalProblem):
+        yield from (base.but(batch=2), base.but(width=7), *(base.but(arrangement=name) for name in ARRANGEMENTS))
+        return
+    if form is not None:
+        yield base.but(mask=Recipe("random", form=form))
+    yield base.but(causal="default")
+    yield base.but(key_lengths=tuple(1 + row for row in range(base.batch)))
+    if isinstance(base, AttentionProblem):
+        if form is not None:
+            yield base.but(bias=Recipe("gaussian", form=form))
+        yield from (base.but(scale=0.5), base.but(heads=6), base.but(value_width=6), base.but(key_length=7))
+        return
+    for heads, bias, output, weights in product((base.heads, 1), (False, True), OUTPUTS, WEIGHTS):
+        changed = base.but(heads=heads, projection_bias=bias, output=output, weights=weights)
+        yield from (changed, changed.but(source="cross"), changed.but(source="cross", key_length=7))
+        if weights == "full":
+            yield from (changed.but(inner_width=9, value_inner_width=9), changed.but(value_inner_width=9))
