@@ -69,7 +69,7 @@ IMPLIED_FEATURES: dict[str, frozenset[str]] = {
     "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
     "multi_head_attention": frozenset(
         {
-            *("cross-attention", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
+            *("cross-attention", "separate-values", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
             *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
         }
     ),

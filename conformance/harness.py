@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Implementation
-from conformance.errors import Unsupported, demand_own, told
+from conformance.errors import ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.problem import ARRANGEMENTS, Problem, SinusoidalProblem
+from conformance.problem import ARRANGEMENTS, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
 from conformance.values import materialise
@@ -118,12 +118,23 @@ class Subject:
 
     def _ask(self, identifier: str, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
         """The output for a problem of a convention, the alignment and arrangement left open."""
+        problem = self._takeable(problem)
         route = default_route(problem, self.implementation, self.conventions)
         if native and route.ways:
             raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
+        try:
+            inputs = materialise(problem)
+        except ProblemError as error:
+            raise Unsupported(str(error)) from None
         self.announce(problem, identifier)
-        prepared = self._bind(materialise(problem), route, inverted)
+        prepared = self._bind(inputs, route, inverted)
         return prepared.read(prepared.run())
+
+    def _takeable(self, problem: Problem) -> Problem:
+        """A convention's problem with one memory for key and value where the implementation takes no two."""
+        if isinstance(problem, MultiHeadProblem) and "separate-values" in problem.features - self.implementation.features:
+            return problem.but(source="memory")
+        return problem
 
     def _inverts_masks(self) -> bool:
         return self.convention("CON-POLARITY") == "true-ignores"
@@ -163,8 +174,8 @@ class Subject:
         self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: bool
     ) -> tuple[list[Any], dict[str, Any]]:
         query = to(inputs.query)
-        same = inputs.key is inputs.query
-        key, value = (query, query) if same else (to(inputs.key), to(inputs.value))
+        key = query if inputs.key is inputs.query else to(inputs.key)
+        value = key if inputs.value is inputs.key else to(inputs.value)
         weights = Weights(**{f.name: _optional(to, getattr(inputs.weights, f.name)) for f in fields(Weights)})
         return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._masking(inputs, to, inverted)}
 
