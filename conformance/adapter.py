@@ -34,6 +34,7 @@ from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.problem import MASK_FORMS
 
+CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
 # What is passed by position, always by name, and by name to functions that have such a parameter.
@@ -94,6 +95,11 @@ class Support:
     * ``binds``: the function returns a callable without arguments, which does the computation: what it did before (building a
       module, loading weights) is preparation, and not timed.
     * ``framework``: whose arrays a plain function takes, ``numpy`` unless said.
+    * ``widths``, ``multiples``, ``at_most``, ``square``, ``causal``: limits of shapes. The widths of a head that it takes; by
+      name of a size (``query_length``, ``key_length``, ``batch``, ``heads``, …), the number of which it must be a multiple and
+      its largest value; whether the lengths must be equal; ``causal="always"`` where it knows nothing else, so that no parameter
+      says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
+    * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
     """
 
@@ -110,6 +116,12 @@ class Support:
     conventions: Mapping[str, str] = field(default_factory=dict)
     binds: bool = False
     framework: str | None = None
+    widths: tuple[int, ...] = ()
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    at_most: Mapping[str, int] = field(default_factory=dict)
+    square: bool = False
+    causal: str = "asked"
+    declines: tuple[type[Exception], ...] = ()
     device: str = "cpu"
     compiles: bool = False
 
@@ -202,7 +214,8 @@ class Implementation:
         else:
             table = PARAMETER_FEATURES[self.operation]
             named = frozenset(table[name] for name in self.parameters if name in table)
-        return (named | IMPLIED_FEATURES[self.operation]) - self.support.lacks
+        always = {"causal"} if self.support.causal == "always" else set()
+        return (named | always | IMPLIED_FEATURES[self.operation]) - self.support.lacks
 
     def missing(self) -> str | None:
         """Why it cannot run here (no framework, no device), as a sentence; None if it can."""

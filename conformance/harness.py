@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Implementation
-from conformance.errors import ProblemError, Unsupported, demand_own, told
+from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
+from conformance.limits import fitted, outside_arrays
 from conformance.problem import ARRANGEMENTS, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
@@ -66,6 +67,16 @@ class Subject:
             return problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
         return problem
 
+    def fitted(self, problem: Problem, turn: int = 0) -> Problem:
+        """The nearest problem within the declared limits of shapes, ``problem`` itself where it is; see ``limits.fitted``.
+
+        Raises LeftOut where there is none.
+        """
+        support = self.implementation.support
+        if support.causal != "always" or isinstance(problem, SinusoidalProblem) or support.square:
+            return fitted(problem, support, turn=turn)
+        return fitted(problem, support, alignment=self.convention("CON-ALIGNMENT"), turn=turn)
+
     def convention(self, identifier: str) -> str:
         """The declared answer, or the observed one; "unsupported" where it cannot be observed."""
         if identifier not in self.conventions:
@@ -82,7 +93,7 @@ class Subject:
             return "unsupported"
         inverted = identifier != "CON-POLARITY" and "mask" in self.implementation.features and self._inverts_masks()
         try:
-            return question.observe(partial(self._ask, identifier, inverted=inverted, native=question.native), operation)
+            return question.observe(Asking(self, identifier, inverted, question.native), operation)
         except Unsupported:
             return "unsupported"
         except BaseException as error:
@@ -118,7 +129,7 @@ class Subject:
 
     def _ask(self, identifier: str, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
         """The output for a problem of a convention, the alignment and arrangement left open."""
-        problem = self._takeable(problem)
+        problem = self.takeable(problem, identifier)
         route = default_route(problem, self.implementation, self.conventions)
         if native and route.ways:
             raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
@@ -127,14 +138,22 @@ class Subject:
         except ProblemError as error:
             raise Unsupported(str(error)) from None
         self.announce(problem, identifier)
-        prepared = self._bind(inputs, route, inverted)
-        return prepared.read(prepared.run())
+        try:
+            prepared = self._bind(inputs, route, inverted)
+            return prepared.read(prepared.run())
+        except self.implementation.support.declines as error:
+            if "refused" in conventions()[identifier].answers:
+                raise
+            raise LeftOut(f"declined: {told(error)}") from None
 
-    def _takeable(self, problem: Problem) -> Problem:
-        """A convention's problem with one memory for key and value where the implementation takes no two."""
+    def takeable(self, problem: Problem, identifier: str) -> Problem:
+        """A convention's problem with one memory for key and value where the implementation takes no two, within its limits."""
         if isinstance(problem, MultiHeadProblem) and "separate-values" in problem.features - self.implementation.features:
-            return problem.but(source="memory")
-        return problem
+            problem = problem.but(source="memory")
+        if identifier == "CON-ALIGNMENT" and not isinstance(problem, SinusoidalProblem):
+            problem = problem.but(causal="default")
+            return fitted(problem, self.implementation.support)
+        return self.fitted(problem)
 
     def _inverts_masks(self) -> bool:
         return self.convention("CON-POLARITY") == "true-ignores"
@@ -142,6 +161,9 @@ class Subject:
     def _bind(self, inputs: Inputs, route: Route, inverted: bool) -> PreparedCall:
         support, framework = self.implementation.support, self.implementation.framework
         folded = fold(inputs, route, support.mask_forms)
+        beyond = outside_arrays(folded, support)
+        if beyond:
+            raise LeftOut(beyond)
 
         def to(array: np.ndarray) -> Any:
             return framework.from_numpy(clone(array), support.device)
@@ -197,13 +219,29 @@ class Subject:
         named: dict[str, Any] = {}
         if inputs.mask is not None:
             named["mask"] = to(~inputs.mask if inverted else inputs.mask)
-        if inputs.causal != "none":
+        if inputs.causal != "none" and self.implementation.support.causal != "always":
             named["causal"] = True
             if "alignment" in self.implementation.parameters and inputs.causal != "default":
                 named["alignment"] = inputs.causal
         if inputs.key_lengths is not None:
             named["key_lengths"] = to(inputs.key_lengths)
         return named
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a convention asks: called with a problem it gives the output, ``fitted`` says which problem will be put for one."""
+
+    subject: Subject
+    identifier: str
+    inverted: bool
+    native: bool
+
+    def __call__(self, problem: Problem) -> np.ndarray:
+        return self.subject._ask(self.identifier, problem, self.inverted, self.native)
+
+    def fitted(self, problem: Problem) -> Problem:
+        return self.subject.takeable(problem, self.identifier)
 
 
 def clone(array: np.ndarray) -> np.ndarray:

@@ -165,7 +165,7 @@ def skipping(query, key, value):
 
 def narrowing(query, key, value):
     """Right, but leaves little room for recursion and no standard output."""
-    sys.setrecursionlimit(60)
+    sys.setrecursionlimit(70)
     sys.stdout.close()
     return honest(query, key, value)
 

@@ -27,6 +27,7 @@ from conformance.records.model import (
     SelfComparison,
     Timing,
 )
+from conformance.records.shares import shares, too_little
 from conformance.verdict import Outcome
 
 
@@ -75,7 +76,13 @@ class Run:
         if worst or len(self.footers) == 1:
             return worst
         unexpected = len(self.unexpected) + len(self.disagreements)
-        return int(exit_code(unexpected=unexpected, enough_cases=any(item.outcome.was_run for item in self.items)))
+        enough = any(item.outcome.was_run for item in self.items) and not self.too_little
+        return int(exit_code(unexpected=unexpected, enough_cases=enough))
+
+    @cached_property
+    def too_little(self) -> tuple[str, ...]:
+        """A sentence for each implementation whose limits left too little for a verdict; a shard alone has none to give."""
+        return () if len(self.headers) == 1 and self.header.shard else too_little(shares(self.items))
 
     @property
     def not_conformance(self) -> str:

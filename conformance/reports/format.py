@@ -49,6 +49,8 @@ def verdict(run: Run) -> str:
     if run.timings and not run.items:
         return "Timings alone: no requirement was run."
     number, conventions = len(run.unexpected), len(run.disagreements)
+    if run.too_little and not number and not conventions:
+        return " ".join(run.too_little)
     if not number and not conventions:
         return f"Every result is as expected ({len(run.items)} in all)."
     parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []

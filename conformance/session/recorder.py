@@ -23,6 +23,7 @@ from conformance.records import (
     Header,
     Item,
     RecordWriter,
+    Share,
     Timing,
     command_line,
     current_environment,
@@ -30,6 +31,7 @@ from conformance.records import (
     implementation_entry,
     read_records,
     requirement_entry,
+    too_little,
 )
 from conformance.run_options import function_settings
 from conformance.session.diagnoses import Failures
@@ -61,6 +63,7 @@ class Recorder:
         self.items = 0
         self._items_seen: set[tuple[str, str]] = set()
         self.judged = 0  # items of which something ran
+        self._shares: dict[str, Share] = {}
         self._passing: set[str] = set()  # implementations of which a requirement passed
         self.unexpected = 0
         self._started: dict[str, float] = {}
@@ -234,6 +237,7 @@ class Recorder:
             self.items += 1
             self._items_seen.add((record.requirement, record.implementation))
             self.judged += record.outcome.was_run
+            self._shares.setdefault(record.implementation, Share()).add(record)
             if record.outcome is Outcome.PASS:
                 self._passing.add(record.implementation)
             self.unexpected += record.status == "unexpected"
@@ -267,7 +271,7 @@ class Recorder:
             self._write_header()  # it is one of the shards that are merged
         elif code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
             # whether enough was judged is seen when the shards are merged
-            enough = self.judged > 0 or self._is_part
+            enough = self._is_part or (self.judged > 0 and not too_little(self._shares))
             code = exit_code(unexpected=self.unexpected + self._failed_otherwise, enough_cases=enough)
         if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:
             self.writer.finish(code)
