@@ -35,6 +35,7 @@ from conformance.dtypes import DTYPES
 from conformance.parameters import PARAMETER_FEATURES, Calling, calling
 from conformance.problem import MASK_FORMS
 
+CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
 # Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
@@ -42,7 +43,7 @@ IMPLIED_FEATURES: dict[str, frozenset[str]] = {
     "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
     "multi_head_attention": frozenset(
         {
-            *("cross-attention", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
+            *("cross-attention", "separate-values", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
             *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
         }
     ),
@@ -70,6 +71,11 @@ class Support:
     * ``binds``: the function returns a callable without arguments, which does the computation: what it did before (building a
       module, loading weights) is preparation, and not timed.
     * ``framework``: whose arrays a plain function takes, ``numpy`` unless said.
+    * ``widths``, ``multiples``, ``at_most``, ``square``, ``causal``: limits of shapes. The widths of a head that it takes; by
+      name of a size (``query_length``, ``key_length``, ``batch``, ``heads``, …), the number of which it must be a multiple and
+      its largest value; whether the lengths must be equal; ``causal="always"`` where it knows nothing else, so that no parameter
+      says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
+    * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
     """
 
@@ -87,6 +93,12 @@ class Support:
     conventions: Mapping[str, str] = field(default_factory=dict)
     binds: bool = False
     framework: str | None = None
+    widths: tuple[int, ...] = ()
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    at_most: Mapping[str, int] = field(default_factory=dict)
+    square: bool = False
+    causal: str = "asked"
+    declines: tuple[type[Exception], ...] = ()
     device: str = "cpu"
     compiles: bool = False
 
@@ -186,7 +198,8 @@ class Implementation:
             named = self.support.features
         else:
             named = frozenset(feature for name, feature in PARAMETER_FEATURES[self.operation].items() if self.has(name))
-        return (named | IMPLIED_FEATURES[self.operation]) - self.support.lacks
+        always = {"causal"} if self.support.causal == "always" else set()
+        return (named | always | IMPLIED_FEATURES[self.operation]) - self.support.lacks
 
     @cached_property
     def exclusive(self) -> frozenset[str]:

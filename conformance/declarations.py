@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, IMPLIED_FEATURES, Implementation, Support
+from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, Implementation, Support
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
+from conformance.limits import SIZES
 from conformance.oracle.profiles import PROFILES
 from conformance.parameters import PARAMETER_FEATURES, by_name
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
@@ -48,7 +49,8 @@ def unknown_words(support: Support) -> list[str]:
         for name in COLLECTIONS
         if isinstance(getattr(support, name), str)
     ]
-    return alone or [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
+    unknown = [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
+    return alone or unknown or list(_senseless(support))
 
 
 def declared_lacking(implementation: Implementation) -> tuple[str, ...]:
@@ -89,9 +91,40 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "dtypes", _strangers(support.dtypes, DTYPES), DTYPES
     yield "layouts", _strangers(support.layouts, LAYOUTS), LAYOUTS
     yield "mask_forms", _strangers(support.mask_forms, MASK_FORMS), MASK_FORMS
+    sizes = SIZES[support.operation]
+    yield "multiples", _strangers(support.multiples, sizes), sizes
+    yield "at_most", _strangers(support.at_most, sizes), sizes
+    yield "causal", _strangers([support.causal], CAUSALITY), CAUSALITY
     yield "axes", _strangers([support.axes], AXES), AXES
     yield from _unknown_profiles(support)
     yield from _unknown_conventions(support)
+
+
+def _senseless(support: Support) -> Iterator[str]:
+    """Limits that no problem meets, or that mean nothing for the operation."""
+    given = [("widths", width) for width in support.widths]
+    for field in ("multiples", "at_most"):
+        given += [(f"{field}[{name!r}]", size) for name, size in getattr(support, field).items()]
+    yield from (f"Support.{field} says {size}: a size is a whole number above 0." for field, size in given if not _is_size(size))
+    for name, largest in support.at_most.items():
+        multiple = support.multiples.get(name, 1)
+        if _is_size(largest) and _is_size(multiple) and largest < multiple:
+            yield f"Support.at_most[{name!r}] is {largest}, below {multiple}, of which it must be a multiple: no size is left."
+    multiple, most = support.multiples.get("width", 1), support.at_most.get("width")
+    sound = all(map(_is_size, (multiple, *support.widths, *([] if most is None else [most]))))
+    if support.widths and sound and not any(w % multiple == 0 and (most is None or w <= most) for w in support.widths):
+        yield "Support.widths, multiples and at_most leave no width between them."
+    if support.operation == "sinusoidal_encoding" and (support.square or support.causal != "asked"):
+        yield "Support.square and Support.causal mean nothing for sinusoidal_encoding: leave them out."
+    if support.causal == "always" and "causal" in support.lacks:
+        yield 'Support.causal is "always", and Support.lacks names causal: leave one of them out.'
+    for kind in support.declines:
+        if not issubclass(kind, Exception) or kind is Exception:
+            yield f'Support.declines names {kind.__name__}, which faults raise too: name the types that mean "not offered".'
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, int) and not isinstance(size, bool) and size >= 1
 
 
 def _unknown_profiles(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:

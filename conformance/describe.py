@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from tabulate import tabulate
 
-from conformance.adapter import Implementation
+from conformance.adapter import Implementation, Support
 from conformance.cases.golden import GoldenCase, case_of, load_cases
 from conformance.declarations import known_features, unread
 from conformance.errors import UsageError
@@ -60,6 +60,7 @@ def describe(implementation: Implementation) -> str:
         lines.append(("mask forms", ", ".join(support.mask_forms)))
     if support.exclusive:
         lines.append(("exclusive", f"{', '.join(sorted(support.exclusive))}: one at a time"))
+    lines += _limits(support)
     lines += [("binds", "the function returns the computation")] if support.binds else []
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
     text = "\n".join(_entry(name, value) for name, value in lines if value)
@@ -82,6 +83,17 @@ def explain(identifier: str) -> str:
     alike = difflib.get_close_matches(name, known, n=3) or difflib.get_close_matches(identifier, catalogue(), n=3)
     hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."
     raise UsageError(f"There is no requirement, convention, fault or golden case {identifier!r}: {hint}")
+
+
+def _limits(support: Support) -> Iterator[tuple[str, str]]:
+    """What is taken of the features that it offers."""
+    parts = [f"widths {', '.join(map(str, support.widths))}"] if support.widths else []
+    parts += [f"{name} multiples of {number}" for name, number in support.multiples.items()]
+    parts += [f"{name} at most {number}" for name, number in support.at_most.items()]
+    parts += ["query_length and key_length equal"] if support.square else []
+    parts += ["always causal"] if support.causal == "always" else []
+    yield "limits", "; ".join(parts)
+    yield "declines", ", ".join(kind.__name__ for kind in support.declines)
 
 
 def _dtype(name: str, profile: str | None) -> str:

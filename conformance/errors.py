@@ -26,6 +26,11 @@ class Unsupported(Exception):
         self.feature = feature
 
 
+class LeftOut(Unsupported):
+    """What the declaration of an implementation leaves out of a feature that it offers: sizes beyond its limits, calls that it
+    declines, shapes beyond its budget."""
+
+
 LONGEST = 400  # characters of an exception's text that are shown
 _PROCESS = os.getpid()
 

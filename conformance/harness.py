@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Implementation
-from conformance.errors import Unsupported, demand_own, told
+from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.problem import ARRANGEMENTS, Problem, SinusoidalProblem
+from conformance.limits import fitted, outside_arrays
+from conformance.problem import ARRANGEMENTS, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
 from conformance.specification.model import Convention
@@ -70,6 +71,16 @@ class Subject:
             return problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
         return problem
 
+    def fitted(self, problem: Problem, turn: int = 0) -> Problem:
+        """The nearest problem within the declared limits of shapes, ``problem`` itself where it is; see ``limits.fitted``.
+
+        Raises LeftOut where there is none.
+        """
+        support = self.implementation.support
+        if support.causal != "always" or isinstance(problem, SinusoidalProblem) or support.square:
+            return fitted(problem, support, turn=turn)
+        return fitted(problem, support, alignment=self.convention("CON-ALIGNMENT"), turn=turn)
+
     def convention(self, identifier: str) -> str:
         """The declared answer, or the observed one; "unsupported" where it cannot be observed."""
         if identifier not in self.conventions:
@@ -87,7 +98,7 @@ class Subject:
         of_polarity = any(identifier == polarity for *_, polarity in POLARITIES)
         inverted = frozenset() if of_polarity else self._inverted(self.implementation.features)
         try:
-            return question.observe(partial(self._ask, question, inverted=inverted), operation)
+            return question.observe(Asking(self, question, inverted), operation)
         except Unsupported:
             return "unsupported"
         except BaseException as error:
@@ -125,15 +136,34 @@ class Subject:
 
     def _ask(self, question: Convention, problem: Problem, inverted: frozenset[str]) -> np.ndarray:
         """The output for a problem of a convention, the alignment and arrangement left open."""
+        problem = self.takeable(problem, question.id)
         routes = all_routes(problem, self.implementation, self.conventions)
         route = next((route for route in routes if not question.by or question.by in route.ways.values()), None)
         if route is None:
             raise Unsupported(f"{question.by} by a parameter of its own")
         if question.native and route.ways:
             raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
+        try:
+            inputs = materialise(problem)
+        except ProblemError as error:
+            raise Unsupported(str(error)) from None
         self.announce(problem, question.id)
-        prepared = self._bind(materialise(problem), route, inverted)
-        return prepared.read(prepared.run())
+        try:
+            prepared = self._bind(inputs, route, inverted)
+            return prepared.read(prepared.run())
+        except self.implementation.support.declines as error:
+            if "refused" in question.answers:
+                raise
+            raise LeftOut(f"declined: {told(error)}") from None
+
+    def takeable(self, problem: Problem, identifier: str) -> Problem:
+        """A convention's problem with one memory for key and value where the implementation takes no two, within its limits."""
+        if isinstance(problem, MultiHeadProblem) and "separate-values" in problem.features - self.implementation.features:
+            problem = problem.but(source="memory")
+        if identifier == "CON-ALIGNMENT" and not isinstance(problem, SinusoidalProblem):
+            problem = problem.but(causal="default")
+            return fitted(problem, self.implementation.support)
+        return self.fitted(problem)
 
     def _inverted(self, given: Collection[str]) -> frozenset[str]:
         """Those parameters, of the features that are ``given``, that mean the opposite of what the suite means."""
@@ -146,6 +176,9 @@ class Subject:
     def _bind(self, inputs: Inputs, route: Route, inverted: frozenset[str]) -> PreparedCall:
         support, framework = self.implementation.support, self.implementation.framework
         folded = fold(inputs, route, support.mask_forms)
+        beyond = outside_arrays(folded, support)
+        if beyond:
+            raise LeftOut(beyond)
 
         def to(array: np.ndarray) -> Any:
             return framework.from_numpy(clone(array), support.device)
@@ -178,8 +211,8 @@ class Subject:
         self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
     ) -> tuple[list[Any], dict[str, Any]]:
         query = to(inputs.query)
-        same = inputs.key is inputs.query
-        key, value = (query, query) if same else (to(inputs.key), to(inputs.value))
+        key = query if inputs.key is inputs.query else to(inputs.key)
+        value = key if inputs.value is inputs.key else to(inputs.value)
         weights = Weights(**{f.name: _optional(to, getattr(inputs.weights, f.name)) for f in fields(Weights)})
         return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._masking(inputs, to, inverted)}
 
@@ -201,7 +234,7 @@ class Subject:
         named: dict[str, Any] = {}
         if inputs.mask is not None:
             named["mask"] = to(~inputs.mask if "mask" in inverted else inputs.mask)
-        if inputs.causal != "none":
+        if inputs.causal != "none" and self.implementation.support.causal != "always":
             named["causal"] = True
             if self.implementation.has("alignment") and inputs.causal != "default":
                 named["alignment"] = inputs.causal
@@ -210,6 +243,21 @@ class Subject:
         if inputs.padding is not None:
             named["key_padding_mask"] = to(~inputs.padding if "key_padding_mask" in inverted else inputs.padding)
         return named
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a convention asks: called with a problem it gives the output, ``fitted`` says which problem will be put for one."""
+
+    subject: Subject
+    question: Convention
+    inverted: frozenset[str]
+
+    def __call__(self, problem: Problem) -> np.ndarray:
+        return self.subject._ask(self.question, problem, self.inverted)
+
+    def fitted(self, problem: Problem) -> Problem:
+        return self.subject.takeable(problem, self.question.id)
 
 
 def clone(array: np.ndarray) -> np.ndarray:

@@ -49,7 +49,8 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MultiHeadInputs:
-    """Inputs of multi-head attention; for self-attention query, key and value are the same array object. ``padding`` as above."""
+    """Inputs of multi-head attention; for self-attention query, key and value are the same array object, with one memory for key
+    and value those two are. ``padding`` as above."""
 
     query: Float[Array, "b lq model"]
     key: Float[Array, "b lk model"]

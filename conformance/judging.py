@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
-from conformance.errors import ProblemError, Unsupported, demand_own, end_if_forked, told
+from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, end_if_forked, told
 from conformance.harness import PreparedCall, Subject
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
@@ -118,7 +118,7 @@ class Judge:
         except Unsupported:
             raise
         except BaseException as error:
-            raise Failed(verdict_of_exception(error)) from None
+            raise _failure(error, subject) from None
         subject.announce(problem, "")  # again: a convention may have been observed on the way
         return prepared
 
@@ -130,7 +130,8 @@ class Judge:
             seconds = time.perf_counter() - start
             end_if_forked()
         except BaseException as error:
-            raise Failed(verdict_of_exception(error)) from None
+            sys.setrecursionlimit(depth)  # before the exception is looked at
+            raise _failure(error, subject) from None
         finally:
             sys.setrecursionlimit(depth)
         try:
@@ -163,6 +164,13 @@ class Judge:
         others = [profile for profile in TIGHTEST_FIRST[problem.dtype] if profile != judgement.profile]
         verdicts = {profile: judge(judgement.output, self.expected(problem, profile)) for profile in others}
         return {profile: verdict.r for profile, verdict in verdicts.items() if verdict.r is not None}
+
+
+def _failure(error: BaseException, subject: Subject) -> Exception:
+    """What an exception of the call is to be raised as: LeftOut where the implementation declares that it declines so."""
+    if isinstance(error, subject.implementation.support.declines):
+        return LeftOut(f"declined: {told(error)}")
+    return Failed(verdict_of_exception(error))
 
 
 def verdict_of_exception(error: BaseException) -> Verdict:

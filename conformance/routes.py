@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Implementation
-from conformance.errors import Unsupported
+from conformance.errors import LeftOut, Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.limits import outside
 from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 
 WAYS = ("native", "padding", "mask", "bias", "repeat")
@@ -64,6 +65,9 @@ def _check_kind(problem: Problem, implementation: Implementation) -> None:
         raise Unsupported(f"dtype {problem.dtype}")
     if isinstance(problem, AttentionProblem) and problem.layout not in support.layouts:
         raise Unsupported(f"layout {problem.layout}")
+    beyond = outside(problem, support)
+    if beyond:
+        raise LeftOut(beyond)
 
 
 def offered_ways(feature: str, implementation: Implementation) -> list[str]:
@@ -83,6 +87,8 @@ def _ways(feature: str, problem: Problem, implementation: Implementation, conven
         options.remove("padding")
     if isinstance(problem, AttentionProblem | MultiHeadProblem) and feature == "causal" and open_alignment(problem):
         options = [way for way in options if way == "native"]  # what is observed there is the implementation's own default
+    if feature == "causal" and implementation.support.causal == "always" and "native" not in options:
+        raise LeftOut(_lacking(feature, problem))  # a triangle of another alignment, folded into a mask, would come on top
     if not options:
         raise Unsupported(_lacking(feature, problem), feature)
     return options

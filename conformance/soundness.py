@@ -63,6 +63,7 @@ class Trial:
         support = self.implementation.support
         for problem in variants(_simplest(support.operation, support.dtypes, support.layouts), None):
             try:
+                problem = self.subject.fitted(problem)
                 if problem.features <= self.implementation.features and not self.subject.route(problem).ways:
                     return problem
             except Unsupported:
@@ -145,6 +146,7 @@ def variants(base: Problem, form: str | None) -> Iterator[Problem]:
         return
     for heads, bias, output, weights in product((base.heads, 1), (False, True), OUTPUTS, WEIGHTS):
         changed = base.but(heads=heads, projection_bias=bias, output=output, weights=weights)
-        yield from (changed, changed.but(source="cross"), changed.but(source="cross", key_length=7))
+        yield changed
+        yield from (changed.but(source=source, key_length=length) for source in ("cross", "memory") for length in (5, 7))
         if weights == "full":
             yield from (changed.but(inner_width=9, value_inner_width=9), changed.but(value_inner_width=9))

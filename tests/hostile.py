@@ -181,7 +181,7 @@ def skipping() -> None:
 
 def narrowing(query, key, value):
     """Right, but leaves little room for recursion and no standard output."""
-    sys.setrecursionlimit(60)
+    sys.setrecursionlimit(70)
     sys.stdout.close()
     return honest(query, key, value)
 

@@ -171,7 +171,7 @@ def test_a_part_of_a_run_has_no_badge(tmp_path: Path, part: str) -> None:
 def test_a_badge_names_the_areas_that_were_not_judged(tmp_path: Path, lacks: tuple[str, ...], colour: str) -> None:
     names = ("ATT-OUT-001", "ATT-MASK-001")
     entry = runs.implementation("fine", features=(), lacks=lacks)
-    lacking = runs.item("fine", names[1], outcome=Outcome.UNSUPPORTED, lacking=("causal", "mask"))
+    lacking = runs.item("fine", names[1], outcome=Outcome.UNSUPPORTED, without=("causal", "mask"))
     run = runs.run(tmp_path, runs.header([entry], names), runs.item("fine", names[0]), lacking)
     made = badge(run, "fine")
     assert made["message"] == "1/1 requirements, 1 not offered, nothing of MASK judged"

@@ -19,6 +19,7 @@ LAYERS = (
     "specification",
     "cases",
     "parameters adapter",
+    "limits",
     "user_function registry routes",
     "declarations harness",
     "judging soundness",

@@ -114,11 +114,12 @@ def inputs_from(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
         )
     if isinstance(problem, MultiHeadProblem):
         query = arrays["query"]
+        key = query if problem.source == "self" else arrays["key"]
         weights = {name.removeprefix("weights."): array for name, array in arrays.items() if name.startswith("weights.")}
         return MultiHeadInputs(
             query=query,
-            key=query if problem.source == "self" else arrays["key"],
-            value=query if problem.source == "self" else arrays["value"],
+            key=key,
+            value=arrays["value"] if problem.source == "cross" else key,
             weights=Weights(**weights),
             num_heads=problem.heads,
             mask=arrays.get("mask"),

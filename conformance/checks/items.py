@@ -6,24 +6,30 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from conformance.accuracy import Accuracy
 from conformance.adapter import Implementation
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus, shrink
+from conformance.cases.strategies import VARIANTS, Example
 from conformance.checks.pictures import picture
 from conformance.checks.procedures import PROCEDURES
-from conformance.errors import Unsupported
+from conformance.errors import LeftOut, ProblemError, Unsupported
 from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
+from conformance.limits import largest_score, work
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, Item, Picture, StatusWord, Stratum
 from conformance.specification.model import Requirement
+from conformance.specification.palette import LARGEST
 from conformance.verdict import Outcome
 
 UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is left out and the first is shrunk
 SHRINK_ATTEMPTS = 200
 RANDOM_FAILURES_RECORDED = 8  # per item; more are counted only
+LACKING_RECORDED = 5  # reasons why problems of an item were not asked
 PICTURES = 2  # per item, of its first failures; the shrunk one has its own
 
 
@@ -98,7 +104,7 @@ class ItemRun:
         done = 0
         for example in examples:
             done += 1
-            for problem in example.problems:
+            for problem in self._affordable(example):
                 unexpected += self._case("random", problem)
             if unexpected >= UNEXPECTED_RANDOM_FAILURES:
                 break
@@ -106,17 +112,57 @@ class ItemRun:
             self._shrink(free)
         return done
 
+    def _affordable(self, example: Example) -> tuple[Problem, ...]:
+        """The problems of an example, fewer where limits of shapes make them large, so that a run takes no longer."""
+        try:
+            size = work(self._fitted("random", example.problems[0]))
+        except Unsupported:
+            return example.problems
+        return example.problems[: max(1, len(example.problems) * LARGEST // max(size, LARGEST))]
+
+    def _fitted(self, stratum: Stratum, problem: Problem) -> Problem:
+        """The problem that is put in place of ``problem``: itself, or the nearest within the limits of shapes.
+
+        Golden problems are frozen, and invalid requests are what they are. Raises LeftOut where there is none.
+        """
+        if stratum == "golden" or self.requirement.check == "refuses":
+            return problem
+        return self.subject.fitted(problem, turn=problem.values.seed // VARIANTS if stratum == "random" else 0)
+
+    def _judgements(self, stratum: Stratum, problem: Problem) -> tuple[Problem, list[Judgement]]:
+        """The problem as it was put, and what became of it. Raises Unsupported."""
+        put = self._fitted(stratum, problem)
+        try:
+            if put != problem:
+                self._demand_alike(problem, put)
+            return put, PROCEDURES[self.requirement.check](self.judge, self.subject, put)
+        except ProblemError as error:
+            if put == problem:
+                raise
+            raise LeftOut(f"no such problem within the limits: {error}") from None
+
+    def _demand_alike(self, problem: Problem, put: Problem) -> None:
+        """Raises LeftOut where float16 cannot hold the scores of the fitted problem before the scale, those of ``problem`` can:
+        values are made for the width that they were designed at."""
+        if problem.dtype == "float16":
+            largest = float(np.finfo(np.float16).max)
+            if largest_score(self.judge.inputs(put)) > largest >= largest_score(self.judge.inputs(problem)):
+                raise LeftOut("scores that float16 holds at a smaller width alone")
+
     def _case(self, stratum: Stratum, problem: Problem) -> bool:
         """Judges one problem and notes the outcome; True for an unexpected failure."""
         tally = self.tally
         try:
-            judgements = PROCEDURES[self.requirement.check](self.judge, self.subject, problem)
+            put, judgements = self._judgements(stratum, problem)
         except Unsupported as lacking:
             tally.lacking[str(lacking)] += 1
             tally.features.update(filter(None, [lacking.feature]))
             tally.counts["unsupported"] += 1
+            tally.counts["left_out"] += isinstance(lacking, LeftOut)
             return False
         tally.counts[stratum] += 1
+        tally.counts["fitted"] += put != problem
+        problem = put
         for judgement in judgements:
             tally.inside += judgement.seconds
             if judgement.verdict.r is not None:
@@ -187,7 +233,7 @@ class ItemRun:
 
         def fails(problem: Problem) -> bool:
             try:
-                judgements = PROCEDURES[self.requirement.check](self.judge, self.subject, problem)
+                _, judgements = self._judgements("random", problem)
             except Unsupported:
                 return False
             return worst(judgements).verdict.outcome is first.outcome
@@ -195,7 +241,7 @@ class ItemRun:
         smallest = shrink(
             self.requirement, fails, examples=self.effort.examples, seed=self.effort.seed, free=free, limit=SHRINK_ATTEMPTS
         )
-        if smallest is None or any(smallest.text == case.text for case in self.tally.cases):
+        if smallest is None or any(self._fitted("random", smallest).text == case.text for case in self.tally.cases):
             return
         before = len(self.tally.cases)
         self.tally.pictures = 0
@@ -233,12 +279,13 @@ class ItemRun:
             outcome=outcome,
             status=status,
             reason=reason,
-            counts=Counts(**{name: tally.counts[name] for name in ("golden", "designed", "random", "unsupported", "failed")}),
+            counts=Counts(**{name: tally.counts[name] for name in Counts.__struct_fields__}),
+            lacking=dict(tally.lacking.most_common(LACKING_RECORDED)),
             examples=examples,
             seconds=seconds,
             implementation_seconds=tally.inside,
             accuracy=tally.accuracy.entries(),
-            lacking=tuple(sorted(tally.features)),
+            without=tuple(sorted(tally.features)),
             observations=observations,
         )
         return ItemResult(item, tally.cases, unexpected)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from conformance.bias import GATES, bias, derivative_by_scale
+from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
@@ -132,6 +133,8 @@ def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Ju
     try:
         judging.run(subject, problem, route)
         message = "Accepted without an exception."
+    except LeftOut as declined:  # which is a refusal, whatever its type means elsewhere
+        message = f"Refused: {declined}"
     except Failed as failure:
         message = f"Refused: {failure.verdict.message}"
     return [Judgement(problem, str(route), Verdict(Outcome.PASS, message), judging.profile(subject, problem))]

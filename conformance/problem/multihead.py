@@ -10,7 +10,7 @@ from conformance.problem.attention import CAUSAL, MASK_FORMS
 from conformance.problem.recipe import Recipe
 
 OUTPUTS = ("none", "plain", "bias")
-SOURCES = ("self", "cross")
+SOURCES = ("self", "cross", "memory")
 WEIGHTS = ("full", "shared")
 
 
@@ -21,8 +21,8 @@ class MultiHeadProblem:
     Q = x_q W_q + b_q is (batch, Lq, inner_width), split into ``heads`` contiguous slices of its last axis; V likewise with
     ``value_inner_width``; each head attends with scale 1/√(inner_width / heads); the heads are put side by side in their
     order and, unless ``output`` is none, multiplied by W_o (+ b_o), back to model_width. ``source`` self: the three inputs
-    are one array. ``weights`` shared: one (d, d) block for all heads, that is, block-diagonal matrices
-    (model_width == inner widths).
+    are one array; memory: key and value are one, the query another; cross: each is its own. ``weights`` shared: one (d, d)
+    block for all heads, that is, block-diagonal matrices (model_width == inner widths).
     """
 
     operation: ClassVar[str] = "multi_head_attention"
@@ -63,7 +63,7 @@ class MultiHeadProblem:
         if self.mask is not None:
             fields_of.one_of("the form of mask", self.mask.form, MASK_FORMS)
         fields_of.demand(
-            self.source == "cross" or self.query_length == self.key_length,
+            self.source != "self" or self.query_length == self.key_length,
             f"source=self needs equal lengths, not {self.query_length} and {self.key_length}.",
         )
         fields_of.demand(
@@ -137,7 +137,8 @@ class MultiHeadProblem:
             "mask": self.mask is not None,
             "causal": self.causal != "none",
             "key-lengths": self.key_lengths is not None,
-            "cross-attention": self.source == "cross",
+            "cross-attention": self.source != "self",
+            "separate-values": self.source == "cross",
             "cross-length": self.query_length != self.key_length,
             "projection-bias": self.projection_bias,
             "no-projection-bias": not self.projection_bias,

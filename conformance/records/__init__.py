@@ -31,11 +31,13 @@ from conformance.records.model import (
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
 from conformance.records.shards import merge_files, merge_shards
+from conformance.records.shares import Share, shares, too_little
 from conformance.records.writer import RecordWriter
 
 __all__ = [
     "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Coverage", "Coverages", "Diagnosis", "Environment", "Explanation",
     "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
-    "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "Undeclared", "command_line", "current_environment", "decode",
-    "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry", "undeclared",
+    "RequirementEntry", "Run", "SelfComparison", "Share", "Tier", "Timing", "Undeclared", "command_line", "current_environment",
+    "decode", "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",
+    "shares", "too_little", "undeclared",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ class Coverage:
     def note(self, item: Item) -> None:
         if item.outcome is Outcome.UNSUPPORTED:
             self.unsupported += 1
-            self.lacking.update(item.lacking)
+            self.lacking.update(item.without)
         elif item.outcome.was_run:
             self.judged += 1
         else:

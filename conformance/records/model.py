@@ -91,20 +91,28 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
 
 
 class Counts(Data, frozen=True, kw_only=True):
-    """Problems of an item: run, by stratum; ``unsupported`` ones were not run; ``failed`` are among those run."""
+    """Problems of an item: run, by stratum; ``unsupported`` ones were not run, ``left_out`` among them because of declared limits
+    and not for a feature that lacks; ``failed`` are among those run, ``fitted`` ones too, whose sizes were made to fit limits."""
 
     golden: Count = 0
     designed: Count = 0
     random: Count = 0
     unsupported: Count = 0
     failed: Count = 0
+    left_out: Count = 0
+    fitted: Count = 0
+
+    @property
+    def run(self) -> int:
+        return self.golden + self.designed + self.random
 
 
 class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     """A requirement on an implementation. ``outcome`` is the worst of its cases; ``status`` is unexpected for a failure that is
     not known and for a pass where a failure is known; ``reason`` says why it was skipped, is unsupported, known or unexpected.
+    ``lacking``: why problems were not asked, and how many, the most frequent reasons; ``without``: for lack of which features.
     ``examples`` were run by Hypothesis; ``seconds`` is wall time, ``implementation_seconds`` the part inside the implementation.
-    ``lacking``: features for lack of which problems were not run. ``observations`` are worth knowing and never judged."""
+    ``observations`` are worth knowing and never judged."""
 
     requirement: str
     implementation: str
@@ -112,11 +120,12 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     status: StatusWord
     reason: str = ""
     counts: Counts = Counts()
+    lacking: dict[str, Count] = msgspec.field(default_factory=dict)
     examples: Count = 0
     seconds: Seconds = 0.0
     implementation_seconds: Seconds = 0.0
     accuracy: tuple[AccuracyEntry, ...] = ()
-    lacking: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     observations: dict[str, str | bool | int | float] = msgspec.field(default_factory=dict)
 
 

@@ -28,6 +28,7 @@ from conformance.records.model import (
     SelfComparison,
     Timing,
 )
+from conformance.records.shares import shares, too_little
 from conformance.verdict import Outcome
 
 
@@ -76,7 +77,13 @@ class Run:
         if worst or len(self.footers) == 1:
             return worst
         unexpected = len(self.unexpected) + len(self.disagreements) + len(self.undeclared)
-        return int(exit_code(unexpected=unexpected, enough_cases=any(item.outcome.was_run for item in self.items)))
+        enough = any(item.outcome.was_run for item in self.items) and not self.too_little
+        return int(exit_code(unexpected=unexpected, enough_cases=enough))
+
+    @cached_property
+    def too_little(self) -> tuple[str, ...]:
+        """A sentence for each implementation whose limits left too little for a verdict; a shard alone has none to give."""
+        return () if len(self.headers) == 1 and self.header.shard else too_little(shares(self.items))
 
     @property
     def not_conformance(self) -> str:
@@ -232,7 +239,7 @@ def _merged_item(group: Sequence[Item]) -> Item:
         seconds=sum(item.seconds for item in group),
         implementation_seconds=sum(item.implementation_seconds for item in group),
         accuracy=Accuracy.of(*(item.accuracy for item in group)).entries(),
-        lacking=tuple(sorted({feature for item in group for feature in item.lacking})),
+        without=tuple(sorted({feature for item in group for feature in item.without})),
         observations={name: value for item in group for name, value in item.observations.items()},
     )
 

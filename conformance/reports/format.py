@@ -50,6 +50,8 @@ def verdict(run: Run) -> str:
         return "Timings alone: no requirement was run."
     number, conventions = len(run.unexpected), len(run.disagreements)
     areas = len(run.undeclared)
+    if run.too_little and not number and not conventions and not areas:
+        return " ".join(run.too_little)
     if not number and not conventions and not areas:
         return f"Every result is as expected ({len(run.items)} in all)."
     parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []

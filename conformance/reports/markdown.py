@@ -38,6 +38,7 @@ def summary_markdown(run: Run) -> str:
         speed.growth_table(run),
         speed.self_comparison_table(run),
         tables.routes_table(run),
+        tables.left_table(run),
         tables.missing_table(run),
     ):
         if table.rows:

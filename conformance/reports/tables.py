@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import TIGHTEST_FIRST
-from conformance.records import Case, Convention, ImplementationEntry, Item, Run
+from conformance.records import Case, Convention, ImplementationEntry, Item, Run, shares
 from conformance.reports import tallies
 from conformance.reports.format import NONE, short, sized
 
+SHOWN_REASONS = 3
 _MARKS = {
     tallies.PASSED: "",
     tallies.KNOWN: "k",
@@ -165,6 +166,32 @@ def routes_table(run: Run) -> Table:
         "Failures of golden and designed cases that the implementation was asked natively, and of those that the suite composed."
     )
     return Table("Routes", ("implementation", "native: failed", "composed: failed", "composed: cases by route"), rows, note)
+
+
+def left_table(run: Run) -> Table:
+    """What was left of the problems of each implementation that were not all put as they are, and why the others were not."""
+    reasons: dict[str, Counter[str]] = {}
+    for item in run.items:
+        reasons.setdefault(item.implementation, Counter()).update(item.lacking)
+    rows = tuple(
+        (
+            name,
+            str(share.run - share.fitted),
+            str(share.fitted),
+            str(share.unsupported - share.left_out),
+            str(share.left_out),
+            f"{100 * share.left:.3g} %",
+            ", ".join(f"{reason} ({count})" for reason, count in reasons[name].most_common(SHOWN_REASONS)) or NONE,
+        )
+        for name, share in shares(run.items).items()
+        if share.fitted or share.unsupported
+    )
+    columns = ("implementation", "put as they are", "fitted", "lacking", "left out", "judged", "most frequent reasons")
+    note = (
+        "Problems. Fitted: their sizes were made to fit declared limits. Lacking: they need a feature, dtype or layout that is "
+        "not offered. Left out: beyond limits or the budget of shapes, or declined. Judged: the share of all but those lacking."
+    )
+    return Table("Not asked", columns, rows, note)
 
 
 def missing_table(run: Run) -> Table:

@@ -26,6 +26,7 @@ from conformance.records import (
     Header,
     Item,
     RecordWriter,
+    Share,
     Timing,
     command_line,
     current_environment,
@@ -33,6 +34,7 @@ from conformance.records import (
     implementation_entry,
     read_records,
     requirement_entry,
+    too_little,
     undeclared,
 )
 from conformance.run_options import function_settings
@@ -66,6 +68,7 @@ class Recorder:
         self._items_seen: set[tuple[str, str]] = set()
         self.judged = 0  # items of which something ran
         self._coverages: Coverages = {}
+        self._shares: dict[str, Share] = {}
         self._passing: set[str] = set()  # implementations of which a requirement passed
         self.unexpected = 0
         self._started: dict[str, float] = {}
@@ -256,6 +259,7 @@ class Recorder:
             self.judged += record.outcome.was_run
             place = record.implementation, requirements()[record.requirement].area
             self._coverages.setdefault(place, Coverage()).note(record)
+            self._shares.setdefault(record.implementation, Share()).add(record)
             if record.outcome is Outcome.PASS:
                 self._passing.add(record.implementation)
             self.unexpected += record.status == "unexpected"
@@ -291,7 +295,7 @@ class Recorder:
             self._write_header()  # it is one of the shards that are merged
         elif code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
             # whether enough was judged is seen when the shards are merged
-            enough = self.judged > 0 or self._is_part
+            enough = self._is_part or (self.judged > 0 and not too_little(self._shares))
             unexpected = self.unexpected + self._failed_otherwise + self._undeclared()
             code = exit_code(unexpected=unexpected, enough_cases=enough)
         if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:

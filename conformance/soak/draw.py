@@ -1,6 +1,7 @@
 """Random problems of all operations, wider than what a conformance run draws: any shape from 1 to 300, any combination."""
 
 from conformance.problem import MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.problem.multihead import SOURCES
 from conformance.soak.dice import Dice
 from conformance.specification.draw import ALL_DTYPES
 from conformance.specification.palette import SHAPES
@@ -122,7 +123,7 @@ def _multi_head(dice: Dice) -> MultiHeadProblem:
     model = heads * width if dice.often(0.6) else dice.size(1, 96)
     inner = heads * width
     value_inner = inner if dice.often(0.7) else heads * dice.size(1, 24)
-    source = dice.one_of(("self", "cross"))
+    source = dice.one_of(SOURCES)
     query_length = dice.size(1, 64)
     key_length = query_length if source == "self" else dice.size(1, 64)
     masked = dice.often(0.4)

@@ -6,6 +6,7 @@ without bias …) is asked in another: the answer does not depend on it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from conformance.verdict import Outcome, judge
 REFUSED = "an exception is raised"
 OTHER = "none of these"
 
+AnyProblem = TypeVar("AnyProblem", bound=Problem)
 KeyProblem = AttentionProblem | MultiHeadProblem  # those with keys that can be hidden
 
 
@@ -35,12 +37,18 @@ def asked(observe: Callable[[Ask, KeyProblem], str], problems: Callable[[], Iter
         for problem in problems():
             try:
                 with np.errstate(invalid="ignore", over="ignore"):  # outputs may hold anything
-                    return observe(ask, problem)
+                    return observe(ask, _as_it_is_put(ask, problem))
             except Exception as error:  # an implementation may raise anything
                 failure = error if isinstance(failure, Unsupported) else failure
         raise failure
 
     return observer
+
+
+def _as_it_is_put(ask: Ask, problem: AnyProblem) -> AnyProblem:
+    """The problem within the limits of shapes of whoever is asked, since observers go by its sizes."""
+    fitted: Callable[[AnyProblem], AnyProblem] = getattr(ask, "fitted", lambda problem: problem)
+    return fitted(problem)
 
 
 def attention_problems() -> Iterator[AttentionProblem]:
@@ -68,6 +76,7 @@ def agrees(output: np.ndarray, meant: Problem) -> bool:
 
 def first_that_agrees(ask: Ask, problem: Problem, meanings: Mapping[str, Problem]) -> str:
     """The first answer whose problem gives what the implementation gives for ``problem``; ``refused`` if it raises."""
+    meanings = {answer: _as_it_is_put(ask, meant) for answer, meant in meanings.items()}
     try:
         output = ask(problem)
     except Unsupported:

@@ -36,6 +36,7 @@ def _multi(
 
 
 _CROSS: dict[str, Any] = {"source": "cross"}
+_MEMORY: dict[str, Any] = {"source": "memory"}  # key and value are one array, as in the paper's decoder
 _BIASES: dict[str, Any] = {"projection_bias": True, "output": "bias"}
 _BARE: dict[str, Any] = {"output": "none"}  # neither biases nor an output projection: with one head, what the first lessons teach
 _SHARED: dict[str, Any] = {"weights": "shared"}
@@ -68,6 +69,7 @@ _PROJECTIONS = (
         _VASWANI,
         ("square", ALL, {"values": "gaussian.1#1"}),
         ("cross", F32, _CROSS),
+        ("cross", F32, _MEMORY),
         random=MultiHeadDraw(projection_bias=(False,), outputs=("plain",)),
     ),
     _multi(
@@ -77,6 +79,7 @@ _PROJECTIONS = (
         "PyTorch documentation of MultiheadAttention",
         ("square", ALL, {"values": "gaussian.1#2", **_BIASES}),
         ("cross", F32, {"values": "gaussian.1#3", **_CROSS, **_BIASES}),
+        ("cross", F32, {"values": "gaussian.1#3", **_MEMORY, **_BIASES}),
         random=MultiHeadDraw(projection_bias=(True,), outputs=("bias", "plain")),
     ),
     _multi(
@@ -114,6 +117,7 @@ _PROJECTIONS = (
         "Transformer-Various-Positional-Encoding#1",
         ("square", ALL, {"values": "gaussian.1#3"}),
         ("cross", F32, {"values": "gaussian.1#11", **_CROSS}),
+        ("cross", F32, {"values": "gaussian.1#11", **_MEMORY}),
         random=MultiHeadDraw(),
     ),
 )
@@ -135,9 +139,12 @@ _USES = (
         "The decoder's use of it; lengths and inputs must not be taken from the query.",
         "Vaswani et al. 2017, section 3.2.3",
         ("cross", ALL, {"values": "gaussian.1#17", **_CROSS, **_BIASES}),
+        ("cross", ALL, {"values": "gaussian.1#17", **_MEMORY, **_BIASES}),
         ("square", ALL, {"values": "gaussian.1#12", **_CROSS}),
+        ("square", ALL, {"values": "gaussian.1#12", **_MEMORY}),
         ("cross", F32, {"values": "gaussian.1#50", **_CROSS, **_SHARED}),
-        random=MultiHeadDraw(shapes="cross", sources=("cross",)),
+        ("cross", F32, {"values": "gaussian.1#50", **_MEMORY, **_SHARED}),
+        random=MultiHeadDraw(shapes="cross", sources=("cross", "memory")),
     ),
     _multi(
         15,
@@ -223,7 +230,9 @@ _MASKS = (
         "Vaswani et al. 2017, section 3.2.3",
         ("square", ALL, {"values": "gaussian.1#28", "causal": "top-left"}),
         ("cross", F32, {"values": "gaussian.1#54", **_CROSS, "causal": "top-left"}),
+        ("cross", F32, {"values": "gaussian.1#54", **_MEMORY, "causal": "top-left"}),
         ("cross", F32, {"values": "gaussian.1#55", **_CROSS, "causal": "bottom-right"}),
+        ("cross", F32, {"values": "gaussian.1#55", **_MEMORY, "causal": "bottom-right"}),
         random=MultiHeadDraw(causal=("top-left",)),
     ),
     _multi(
@@ -233,6 +242,7 @@ _MASKS = (
         "pytorch#163997; Kyubyong/transformer#69",
         ("square", ALL, {"values": "gaussian.1#2", "key_lengths": (4, 6), **_LOUD}),
         ("cross", F32, {"values": "gaussian.1#30", "key_lengths": (3, 7), **_CROSS}),
+        ("cross", F32, {"values": "gaussian.1#30", "key_lengths": (3, 7), **_MEMORY}),
         random=MultiHeadDraw(key_lengths=True),
     ),
     _multi(
@@ -265,6 +275,7 @@ _MASKS = (
         ("square", F32, {"values": "gaussian.1#58", **_low(-2e4)}),
         ("square", NO_F16, {"values": "gaussian.1#58", **_low(-1e10)}),
         ("cross", F32, {"values": "gaussian.1#59", **_low(-1e10), **_CROSS, **_BIASES}),
+        ("cross", F32, {"values": "gaussian.1#59", **_low(-1e10), **_MEMORY, **_BIASES}),
         *(("square", F32, {"values": "gaussian.1#60", **_low(score), **_SHARED}) for score in (-2e4, -1e10)),
         ("square", NO_F16, {"values": "gaussian.1#60", **_low(-1e22), **_SHARED}),
         exempt="In float32 scores of 1e10 keep no ordinary difference: what surely shows is a weight given to a hidden key.",
@@ -288,6 +299,7 @@ _CALLS = (
         _VASWANI,
         ("square", ALL, {"values": "gaussian.1#36"}),
         ("cross", F32, {"values": "gaussian.1#37", **_CROSS}),
+        ("cross", F32, {"values": "gaussian.1#37", **_MEMORY}),
         ("inner", F32, {"values": "gaussian.1#38"}),
         ("one-head", ALL, {"values": "gaussian.1#61", **_BARE}),
     ),

@@ -20,8 +20,9 @@ def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
     seed, dtype, model = problem.values.seed, problem.dtype, problem.model_width
     query = round_to(Stream(seed, "query").normal(problem.batch, problem.query_length, model), dtype)
     key = value = query
+    if problem.source != "self":
+        key = value = round_to(Stream(seed, "key").normal(problem.batch, problem.key_length, model), dtype)
     if problem.source == "cross":
-        key = round_to(Stream(seed, "key").normal(problem.batch, problem.key_length, model), dtype)
         value = round_to(Stream(seed, "value").normal(problem.batch, problem.key_length, model), dtype)
     inputs = MultiHeadInputs(
         query=query,

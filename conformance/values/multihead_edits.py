@@ -131,18 +131,19 @@ def scale_output(inputs: MultiHeadInputs, stream: Stream, argument: float | None
 
 
 def _tokens(inputs: MultiHeadInputs, change: Callable[[np.ndarray], np.ndarray], query: bool = True) -> MultiHeadInputs:
-    """``change`` applied to key and value, and to the query if wanted; in self-attention the three stay one array."""
+    """``change`` applied to key and value, and to the query if wanted; arrays that are one stay one."""
     if inputs.query is inputs.key:
         one = change(inputs.key)
         return replace(inputs, query=one, key=one, value=one)
     changed = change(inputs.query) if query else inputs.query
-    return replace(inputs, query=changed, key=change(inputs.key), value=change(inputs.value))
+    key = change(inputs.key)
+    return replace(inputs, query=changed, key=key, value=key if inputs.value is inputs.key else change(inputs.value))
 
 
 def _where_hidden(inputs: MultiHeadInputs, tokens: np.ndarray, number: float) -> np.ndarray:
     """``tokens`` with ``number`` in those that no query of any head sees."""
-    if inputs.query is inputs.key:
-        raise ProblemError("The edits hidden-key and hidden-value need source=cross: self-attention has one array for all three.")
+    if inputs.value is inputs.key:
+        raise ProblemError("The edits hidden-key and hidden-value need source=cross: otherwise key and value are one array.")
     return np.where(_hidden_tokens(inputs)[..., None], round_to(np.asarray(number, np.float64), tokens.dtype.name), tokens)
 
 
