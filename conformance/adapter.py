@@ -15,8 +15,9 @@ are passed only where the problem asks for them, so an implementation's own defa
 * ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths)``: arrays
   (batch, length, width), ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is
   always passed, by name.
-* ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, x)``: ``dtype`` the framework's own dtype object;
-  ``arrangement`` "interleaved" or "concatenated"; ``x`` (batch, length, d_model), to which the encoding is to be added.
+* ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, frequencies, x)``: ``dtype`` the framework's own dtype object;
+  ``arrangement`` "interleaved" or "concatenated"; ``frequencies`` "d" or "d/2-1" (convention CON-SINUSOID-FREQUENCIES); ``x``
+  (batch, length, d_model), to which the encoding is to be added.
 
 An adapter never sees expected values, and no check looks inside an adapter: it converts (``Framework``), calls (the
 function), and reads back.
@@ -50,7 +51,7 @@ ALWAYS_PASSED: dict[str, tuple[str, ...]] = {
 SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
     "attention": ("alignment",),
     "multi_head_attention": ("alignment",),
-    "sinusoidal_encoding": ("arrangement",),
+    "sinusoidal_encoding": ("arrangement", "frequencies"),
 }
 # Features that parameters of an attention function stand for: parameter name → feature of a problem.
 PARAMETER_FEATURES: dict[str, dict[str, str]] = {

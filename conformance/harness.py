@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Implementation
-from conformance.errors import Unsupported, demand_own, told
+from conformance.errors import Unsupported, demand_own
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.problem import ARRANGEMENTS, Problem, SinusoidalProblem
+from conformance.problem import ARRANGEMENTS, FREQUENCIES, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
+from conformance.specification.observing import Observation, Places, of_exception
 from conformance.values import materialise
 
 
@@ -57,38 +58,66 @@ class Subject:
         self.implementation = implementation
         self.announce = announce
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
-        self.raised: dict[str, str] = {}  # by convention, what it raised when asked
+        self._observations: dict[tuple[str, Places], Observation | None] = {}
 
     def resolve(self, problem: Problem) -> Problem:
-        """``problem`` with the sinusoidal arrangement filled in where it was left to the implementation."""
-        if isinstance(problem, SinusoidalProblem) and problem.arrangement == "default":
+        """``problem`` with what was left to the implementation filled in: arrangement and frequencies of a sinusoidal encoding.
+
+        A golden case that names no frequencies was frozen with those of the paper.
+        """
+        if not isinstance(problem, SinusoidalProblem):
+            return problem
+        if problem.arrangement == "default":
             observed = self.convention("CON-SINUSOID-ARRANGEMENT")
-            return problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
+            problem = problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
+        if problem.frequencies == "default" and problem.values.name != "golden":
+            observed = self.convention("CON-SINUSOID-FREQUENCIES")
+            if observed in FREQUENCIES[1:]:  # the paper's need no word
+                problem = problem.but(frequencies=observed)
         return problem
 
     def convention(self, identifier: str) -> str:
-        """The declared answer, or the observed one; "unsupported" where it cannot be observed."""
+        """The declared answer, or the observed one, by which it is asked and judged; "unsupported" where it cannot be observed.
+
+        One place is enough to know it, but for the alignment: a triangle that does not lie the same everywhere is not used.
+        """
         if identifier not in self.conventions:
-            self.conventions[identifier] = self.observe(identifier)
+            everywhere = identifier == "CON-ALIGNMENT"
+            observed = self.observation(identifier, "all" if everywhere else "first")
+            answer = observed and (observed.answer if everywhere else observed.first)
+            self.conventions[identifier] = answer or "unsupported"
         return self.conventions[identifier]
 
     def observe(self, identifier: str) -> str:
-        """The answer that the implementation's outputs give, whatever is declared.
+        """The answer that the implementation's outputs give in all places, whatever is declared; or "unsupported"."""
+        observed = self.observation(identifier)
+        return "unsupported" if observed is None else observed.answer
 
-        Returns "unsupported" where it lacks a feature that the question needs, "raises" (see ``raised``) where it raises.
+    def observation(self, identifier: str, places: Places = "all") -> Observation | None:
+        """What the implementation's outputs answer; None where it lacks a feature that the question needs.
+
+        Where each place costs a compilation, a few of them stand for all.
         """
+        if places == "all" and self.implementation.support.compiles:
+            places = "few"
+        key = identifier, places
+        if key not in self._observations:
+            self._observations[key] = self._observe(identifier, places)
+        return self._observations[key]
+
+    def _observe(self, identifier: str, places: Places) -> Observation | None:
         question, operation = conventions()[identifier], self.implementation.operation
         if operation not in question.operations:
-            return "unsupported"
+            return None
         inverted = identifier != "CON-POLARITY" and "mask" in self.implementation.features and self._inverts_masks()
+        ask = partial(self._ask, identifier, inverted=inverted, native=question.native)
         try:
-            return question.observe(partial(self._ask, identifier, inverted=inverted, native=question.native), operation)
+            return question.observe(ask, operation, places=places)
         except Unsupported:
-            return "unsupported"
+            return None
         except BaseException as error:
             demand_own(error)
-            self.raised[identifier] = f"It raises {told(error)}"
-            return "raises"
+            return of_exception(error)
 
     def route(self, problem: Problem) -> Route:
         """The way in which ``problem`` is put; raises Unsupported, with what is lacking."""
@@ -102,6 +131,8 @@ class Subject:
         if isinstance(problem, SinusoidalProblem):
             if problem.arrangement != "default" and "arrangement" not in self.implementation.parameters:
                 self.convention("CON-SINUSOID-ARRANGEMENT")
+            if "frequencies" not in self.implementation.parameters:
+                self.convention("CON-SINUSOID-FREQUENCIES")
         elif (
             problem.causal in ("top-left", "bottom-right")
             and problem.query_length != problem.key_length
@@ -117,7 +148,7 @@ class Subject:
         return self._bind(inputs, route, inverted=masked and self._inverts_masks())
 
     def _ask(self, identifier: str, problem: Problem, inverted: bool, native: bool) -> np.ndarray:
-        """The output for a problem of a convention, the alignment and arrangement left open."""
+        """The output for a problem of a convention, the alignment, arrangement and frequencies left open."""
         route = default_route(problem, self.implementation, self.conventions)
         if native and route.ways:
             raise Unsupported(f"{' and '.join(sorted(route.ways))} by a parameter of its own")
@@ -157,6 +188,8 @@ class Subject:
             named["bias"] = to(inputs.bias)
         if inputs.scale is not None:
             named["scale"] = inputs.scale
+        if inputs.query is inputs.key is inputs.value:
+            return [to(tensors[0])] * 3, named
         return [to(array) for array in tensors], named
 
     def _multi_head_arguments(
@@ -176,6 +209,8 @@ class Subject:
             named["dtype"] = self.implementation.framework.dtype_of(inputs.dtype)
         if "arrangement" in self.implementation.parameters and inputs.arrangement != "default":
             named["arrangement"] = inputs.arrangement
+        if "frequencies" in self.implementation.parameters and inputs.frequencies != "default":
+            named["frequencies"] = inputs.frequencies
         if inputs.x is not None:
             named["x"] = to(inputs.x)
         return [inputs.length, inputs.width], named

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.errors import UsageError
-from conformance.expectations.model import Expected, file_stem
+from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem
 from conformance.records.model import Environment, StatusWord
+from conformance.specification import conventions
 from conformance.verdict import Outcome
 
 # Both say "the values are wrong"; which of them a random case shows depends on what was drawn.
@@ -44,12 +45,16 @@ class _Entry:
 class ImplementationExpectations:
     """The expectations that hold for one implementation, numbered as in the file ``where``, and which cases they have met."""
 
-    def __init__(self, where: str, expected: Iterable[tuple[int, Expected]]) -> None:
+    def __init__(self, where: str, expected: Iterable[tuple[int, Entry]]) -> None:
         self.where = where
         self._judged: set[str] = set()
         self._entries: dict[str, list[_Entry]] = {}
+        self._stated: dict[str, tuple[int, ExpectedAnswer]] = {}
         for number, one in expected:
-            self._entries.setdefault(one.requirement, []).append(_Entry(number, one))
+            if isinstance(one, ExpectedAnswer):
+                self._stated[one.convention] = number, one
+            else:
+                self._entries.setdefault(one.requirement, []).append(_Entry(number, one))
 
     def judge(self, requirement: str, stratum: str, digest: str, dtype: str, outcome: Outcome) -> Status:
         """What to make of a case's outcome.
@@ -73,6 +78,25 @@ class ImplementationExpectations:
             if entry.expected.outcome == outcome:
                 return Status(True, entry.expected.reason)
         return Status(not outcome.is_failure)
+
+    def judge_answer(self, convention: str, answer: str | None, *, sound: bool) -> Status:
+        """What to make of the answer to a convention, None where its question is unsupported. ``sound``: it is as it should be.
+
+        An answer that is stated must be observed.
+        """
+        if convention not in self._stated:
+            return Status(sound)
+        number, expected = self._stated[convention]
+        if answer == expected.answer:
+            return Status(True, expected.reason)
+        seen = "The question is not supported" if answer is None else f"The answer is {answer!r}"
+        known = f"{expected.answer!r} is expected ({expected.reason})"
+        return Status(False, f"{seen}, where {known}: correct or remove entry {number} of {self.where}.")
+
+    @property
+    def answers(self) -> dict[str, int]:
+        """The conventions of which an answer is stated, each with the number of its entry."""
+        return {convention: number for convention, (number, _) in self._stated.items()}
 
     def unmatched(self, requirement: str | None = None) -> list[str]:
         """A sentence for each thing that an expectation names and that was not among the golden and designed cases judged so far.
@@ -123,7 +147,7 @@ class Expectations:
     Raises UsageError where two entries that hold contradict each other.
     """
 
-    def __init__(self, files: Mapping[str, tuple[str, tuple[Expected, ...]]], environment: Environment) -> None:
+    def __init__(self, files: Mapping[str, tuple[str, tuple[Entry, ...]]], environment: Environment) -> None:
         self._files = {
             stem: (where, [(number, one) for number, one in enumerate(entries, start=1) if one.holds_in(environment)])
             for stem, (where, entries) in files.items()
@@ -139,10 +163,29 @@ class Expectations:
             self._made[implementation] = ImplementationExpectations(where, entries)
         return self._made[implementation]
 
+    def demand_operations(self, operations: Mapping[str, str]) -> None:
+        """Raises UsageError where an answer is stated to a convention that is asked of none of the implementations for which its
+        file holds; ``operations`` by name of the implementation."""
+        offered: dict[str, set[str]] = {}
+        for name, operation in operations.items():
+            offered.setdefault(self.for_(name).where, set()).add(operation)
+        for own in map(self.for_, operations):
+            for convention, number in own.answers.items():
+                if offered[own.where].isdisjoint(conventions()[convention].operations):
+                    raise UsageError(
+                        f"{own.where}, entry {number}: {convention} is a question about "
+                        f"{' and '.join(conventions()[convention].operations)}, which is not what is tested; remove the entry."
+                    )
 
-def _demand_agreement(where: str, entries: Iterable[tuple[int, Expected]]) -> None:
+
+def _demand_agreement(where: str, entries: Iterable[tuple[int, Entry]]) -> None:
     for (number, first), (other, second) in itertools.combinations(entries, 2):
-        if first.requirement == second.requirement and first.outcome != second.outcome and _overlap(first, second):
+        if isinstance(first, ExpectedAnswer) and isinstance(second, ExpectedAnswer):
+            if first.convention == second.convention:
+                raise UsageError(f"{where}: entries {number} and {other} both state an answer to {first.convention}: remove one.")
+        elif isinstance(first, ExpectedAnswer) or isinstance(second, ExpectedAnswer):
+            continue
+        elif first.requirement == second.requirement and first.outcome != second.outcome and _overlap(first, second):
             raise UsageError(
                 f"{where}: entries {number} and {other} expect different outcomes of the same cases of {first.requirement}: "
                 "narrow one of them by cases, dtypes or when."

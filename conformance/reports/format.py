@@ -48,12 +48,12 @@ def verdict(run: Run) -> str:
     """The run in one sentence."""
     if run.timings and not run.items:
         return "Timings alone: no requirement was run."
-    number, conventions = len(run.unexpected), len(run.disagreements)
+    number, conventions = len(run.unexpected), len(run.unexpected_conventions)
     if not number and not conventions:
         return f"Every result is as expected ({len(run.items)} in all)."
     parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []
     if conventions:
-        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as declared")
+        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as due")
     return ", and ".join(parts) + "."
 
 

@@ -68,6 +68,8 @@ def settings_from(config: pytest.Config) -> Settings:
     if shard.count > 1 and option.seed == "random":
         raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")
     known = requirements()
+    expectations = _expectations(option.expectations, known)
+    expectations.demand_operations({implementation.name: implementation.operation for implementation in implementations})
     reports = Path(option.reports) if option.reports else None
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
     if records and records.exists() and not records.is_file():
@@ -77,7 +79,7 @@ def settings_from(config: pytest.Config) -> Settings:
         effort=Effort(examples, free=option.tier != "quick", seed=_seed(config)),
         tier=option.tier if option.max_examples is None else "custom",
         skips=load_skips(Path(option.skips), {*known, *conventions()}) if option.skips else (),
-        expectations=_expectations(option.expectations, known),
+        expectations=expectations,
         records=records,
         reports=reports,
         time_limit=option.time_limit or TIME_LIMITS[option.tier],
