@@ -46,10 +46,14 @@ def _message(question: Question, declared: str | None, seen: Observation, status
 
 def _seen(question: Question, seen: Observation) -> str:
     if seen.answer == MIXED:
-        answers = "; ".join(f"{answer} ({', '.join(places)})" for answer, places in seen.where.items())
-        return f"{question.question} It is not the same everywhere: {answers}.{_raised(seen)}"
+        parts = sorted(seen.where.items(), key=lambda part: len(part[1]))
+        commonest, places = parts[-1]
+        told = [f"{answer!r} for {', for '.join(words)}" for answer, words in parts[:-1]]
+        rest = f"{commonest!r} in the other {len(places)} places" if len(places) > 1 else f"{commonest!r} for {places[0]}"
+        return f"{question.question} It is not the same everywhere: {'; '.join([*told, rest])}.{_raised(seen)}"
     allowed = " or ".join(f"{answer!r}" for answer in question.answers if answer in question.legitimate)
-    places = f", in {', '.join(seen.where[seen.answer])}" if seen.where else ""
+    number = len(seen.where.get(seen.answer, ()))
+    places = f" in each of {number} places" if number > 1 else ""
     return (
         f"{question.question} Observed is {seen.answer!r} ({question.meaning(seen.answer)}){places}, where {allowed} is "
         f"due.{_raised(seen)}"
@@ -61,8 +65,9 @@ def _raised(seen: Observation) -> str:
 
 
 def _texts(seen: Observation) -> list[str]:
-    """A problem that shows it, the last answer's where there are several: the first is that of the plain one."""
-    return [f"Seen in: {list(seen.texts.values())[-1]}."] if seen.texts else []
+    """A problem that shows it, of the rarest answer where there are several."""
+    rarest = min(seen.where, key=lambda answer: len(seen.where[answer]), default=None)
+    return [] if rarest is None else [f"Seen in: {seen.texts[rarest]}."]
 
 
 def _quoted(word: str) -> str:

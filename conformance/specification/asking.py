@@ -63,21 +63,21 @@ def multi_head_shaped(words: str, shape: str, *, few: bool = False, **fields: An
 
 IN_DTYPES = tuple(changed(dtype, few=dtype == "bfloat16", dtype=dtype) for dtype in DTYPES)
 IN_SHAPES = (
-    shaped("1 head, 65 queries, 67 keys", "tile"),
-    shaped("2 heads, 3 queries, 3 keys", "small", few=True),
-    shaped("2 heads, 2 queries, 1031 keys", "long"),
+    shaped("1 head with 65 queries and 67 keys", "tile"),
+    shaped("2 heads with 3 queries and 3 keys", "small", few=True),
+    shaped("2 heads with 2 queries and 1031 keys", "long"),
 )
 ONE_ARRAY = (Recipe("one-tensor"),)
 MULTI_HEAD_SELF = (
     multi_head_shaped("1 head", "one-head"),
     multi_head_shaped("8 heads", "many", few=True),
-    multi_head_shaped("8 heads, with biases", "many", projection_bias=True, output="bias"),
+    multi_head_shaped("8 heads with biases", "many", projection_bias=True, output="bias"),
     changed("query, key and value of their own", source="cross"),
-    multi_head_shaped("8 heads, query, key and value of their own", "many", source="cross"),
+    multi_head_shaped("8 heads with query, key and value of their own", "many", source="cross"),
 )
 MULTI_HEAD_CROSS = (
-    multi_head_shaped("1 head, 5 queries, 7 keys", "one-head", key_length=7),
-    multi_head_shaped("8 heads, 5 queries, 7 keys", "many", few=True, key_length=7),
+    multi_head_shaped("1 head with 5 queries and 7 keys", "one-head", key_length=7),
+    multi_head_shaped("8 heads with 5 queries and 7 keys", "many", few=True, key_length=7),
 )
 
 

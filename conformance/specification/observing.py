@@ -141,7 +141,6 @@ def of_exception(error: BaseException) -> Observation:
 def in_words(problem: Problem) -> str:
     """The first place of a question."""
     if not isinstance(problem, AttentionProblem | MultiHeadProblem):
-        return f"{problem.dtype}, {problem.length} positions of {problem.width} columns"
+        return f"{problem.length} positions of {problem.width} columns in {problem.dtype}"
     heads = f"{problem.heads} head{'' if problem.heads == 1 else 's'}"
-    lengths = f"{problem.query_length} quer{'y' if problem.query_length == 1 else 'ies'}, {problem.key_length} keys"
-    return f"{problem.dtype}, {heads}, {lengths}"
+    return f"{heads} with {problem.query_length} queries and {problem.key_length} keys in {problem.dtype}"

@@ -10,15 +10,18 @@ from conformance.specification.asking import IN_DTYPES, OTHER, REFUSED, changed,
 from conformance.specification.build import sinusoidal
 from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Question
+from conformance.values import materialise
 
 _NEAR = tuple(range(11))  # positions whose angles any arithmetic can tell
 _FAR = tuple(range(11, 10_000, 97))
 _SLOW = 4.0  # the largest angle, in radians, that bfloat16 can still tell
-_SIZES = tuple(
-    changed(f"{length} positions of {width} columns", length=length, width=width)
-    for length, width in ((9, 8), (17, 12), (5, 512))
+_PLACES = (
+    *IN_DTYPES,
+    changed("9 positions of 8 columns", length=9, width=8),
+    changed("17 positions of 12 columns", length=17, width=12),
+    changed("added to a batch", batch=2),
 )
-_PLACES = (*IN_DTYPES, *_SIZES, changed("added to a batch", batch=2))
+_WIDE = changed("5 positions of 512 columns", length=5, width=512)  # where the known frequencies are all but the same
 
 Tables = Mapping[tuple[str, str], np.ndarray]
 
@@ -32,9 +35,14 @@ def _tables(problem: SinusoidalProblem, rows: tuple[int, ...] | None = None) -> 
 
 
 def _known(ask: Ask, problem: SinusoidalProblem) -> tuple[str, str]:
-    """Arrangement and frequencies."""
+    """Arrangement and frequencies, of what was added to a batch where there is one."""
+    added = materialise(problem).arrays().get("x", np.zeros((problem.length, problem.width)))
     output = ask(problem)
-    return next((names for names, table in _tables(problem).items() if resembles(output, table)), ("other", "other"))
+    if output.shape != added.shape:
+        return "other", "other"
+    encoding = output.astype(np.float64) - added.astype(np.float64)
+    meant = {names: np.broadcast_to(table, added.shape) for names, table in _tables(problem.but(batch=0)).items()}
+    return next((names for names, table in meant.items() if resembles(encoding, table)), ("other", "other"))
 
 
 def _arrangement(ask: Ask, problem: SinusoidalProblem) -> str:
@@ -84,7 +92,8 @@ def _beyond(ask: Ask, problem: SinusoidalProblem) -> str:
     near, far, rows = parts
     beyond = _tables(problem, rows)
     for names, table in _tables(problem, _NEAR).items():
-        slow = np.abs(np.diff(table, axis=0)).max(axis=0) * problem.length <= _SLOW
+        sines = np.arange(problem.width)[: problem.width // 2] * (2 if names[0] == "interleaved" else 1)
+        slow = sines[table[1, sines] * problem.length <= _SLOW]
         if resembles(near, table) and resembles(far[:, slow], beyond[names][:, slow]):
             return "extends"
     return "other"
@@ -97,7 +106,9 @@ POSITION_CONVENTIONS: tuple[Convention, ...] = (
         source="Vaswani et al. 2017, section 3.5, interleaves them; tensor2tensor, fairseq and Whisper concatenate",
         answers={"interleaved": "sine, cosine, sine, cosine …", "concatenated": "all sines, then all cosines", "other": OTHER},
         legitimate=frozenset(ARRANGEMENTS),
-        questions={"sinusoidal_encoding": Question(problems=lambda: sinusoidal(11, 6), read=_arrangement, places=_PLACES)},
+        questions={
+            "sinusoidal_encoding": Question(problems=lambda: sinusoidal(11, 6), read=_arrangement, places=(*_PLACES, _WIDE))
+        },
         otherwise="It is judged as if they were interleaved, where its answer is none of these.",
     ),
     Convention(

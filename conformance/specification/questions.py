@@ -50,7 +50,7 @@ def _scale(scale: float) -> Convention:
                     *IN_SHAPES,
                     *(changed(f"the scale {other}", scale=other) for other in others),
                     *(
-                        shaped(f"causal, the scale {other}", "square", causal="top-left", scale=other)
+                        shaped(f"causal with the scale {other}", "square", causal="top-left", scale=other)
                         for other in (scale, *others)
                     ),
                     shaped("one array for query, key and value", "square", edits=ONE_ARRAY),
