@@ -8,10 +8,17 @@ import numpy as np
 
 from conformance.adapter import Support
 from conformance.inputs import Weights
-from implementations.numpy_ import direct, multi_head, sinusoidal
+from implementations import numpy_
+from implementations.numpy_ import multi_head, sinusoidal
 
 FILE = Path(__file__)
 DICE = np.random.default_rng(7)
+
+
+def direct(query, key, value, **asked):
+    """Right, and computed in float64 whatever the dtype."""
+    wide = (array.astype(np.float64) for array in (query, key, value))
+    return numpy_.direct(*wide, **asked).astype(query.dtype)
 
 
 # ---- wrong: attention
@@ -33,12 +40,12 @@ def causal_forgets_one_query(query, key, value, *, mask=None, causal=False):
 
 def nan_below_zero(query, key, value, *, scale=None):
     """Gives NaN for a scale below 0."""
-    return direct(query, key, value, scale=scale) * (np.nan if scale is not None and scale < 0 else 1)
+    return direct(query, key, value, scale=scale) * query.dtype.type(np.nan if scale is not None and scale < 0 else 1)
 
 
 def nan_below_zero_if_causal(query, key, value, *, causal=False, scale=None):
     """Gives NaN for causal with a scale of −0.5, and with no other."""
-    return direct(query, key, value, causal=causal, scale=scale) * (np.nan if causal and scale == -0.5 else 1)
+    return direct(query, key, value, causal=causal, scale=scale) * query.dtype.type(np.nan if causal and scale == -0.5 else 1)
 
 
 def zero_is_not_given(query, key, value, *, scale=None):
@@ -65,7 +72,7 @@ def faint_noise_in_empty_rows(query, key, value, *, mask=None):
 
 def first_value_in_empty_rows(query, key, value, *, mask=None):
     """Gives the first V to a row that sees no key."""
-    return _with_empty_rows(query, key, value, mask, lambda output: np.broadcast_to(value[:, :, :1], output.shape))
+    return _with_empty_rows(query, key, value, mask, lambda output: direct(query, key[:, :, :1], value[:, :, :1]))
 
 
 def empty_rows_by_dtype(query, key, value, *, mask=None):
@@ -98,7 +105,7 @@ def _with_empty_rows(query, key, value, mask, fill):
     if mask is None:
         return output
     empty = np.broadcast_to(~mask.any(axis=-1, keepdims=True), (*output.shape[:3], 1))
-    return np.where(empty, fill(output), output).astype(output.dtype)
+    return np.where(empty, fill(output).astype(output.dtype), output)
 
 
 # ---- wrong: multi-head attention and the sinusoidal encoding
@@ -167,8 +174,7 @@ def tensor2tensor(length, d_model, *, dtype, x=None):
 
 def doubled(query, key, value, *, mask=None, causal=False, scale=None):
     """Right in float64, which it returns whatever the dtype of its inputs."""
-    wide = (array.astype(np.float64) for array in (query, key, value))
-    return direct(*wide, mask=mask, causal=causal, scale=scale)
+    return direct(query, key, value, mask=mask, causal=causal, scale=scale).astype(np.float64)
 
 
 def half_only(query, key, value, *, mask=None, causal=False, scale=None):
