@@ -17,8 +17,9 @@ libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``AL
 * ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths)``: arrays
   (batch, length, width), ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is
   always passed, by name.
-* ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, x)``: ``dtype`` the framework's own dtype object;
-  ``arrangement`` "interleaved" or "concatenated"; ``x`` (batch, length, d_model), to which the encoding is to be added.
+* ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, frequencies, x)``: ``dtype`` the framework's own dtype object;
+  ``arrangement`` "interleaved" or "concatenated"; ``frequencies`` "d" or "d/2-1" (convention CON-SINUSOID-FREQUENCIES); ``x``
+  (batch, length, d_model), to which the encoding is to be added.
 
 An adapter never sees expected values, and no check looks inside an adapter: it converts (``Framework``), calls (the
 function), and reads back.

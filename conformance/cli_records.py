@@ -46,7 +46,7 @@ def diff(base: Path, new: Path, form: str) -> ExitCode:
 
     Ends with 1 where something is worse: a requirement that newly fails, fails by a worse outcome or in more golden or designed
     cases, unless that is stated as known; one that is newly unexpected; one that passed and is no longer run; a convention no
-    longer as declared; the median or largest r of golden and designed cases greater by more than 25 % (below r = 0.01 nothing
+    longer as due; the median or largest r of golden and designed cases greater by more than 25 % (below r = 0.01 nothing
     counts); a timing that is slower beyond both intervals, or that fails. Ends with 0 otherwise. What was added or removed is
     listed, and is never worse.
     """

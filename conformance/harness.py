@@ -11,10 +11,11 @@ from conformance.adapter import Framework, Implementation
 from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
-from conformance.problem import ARRANGEMENTS, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.problem import ARRANGEMENTS, FREQUENCIES, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.specification import conventions
 from conformance.specification.model import Convention
+from conformance.specification.observing import Observation, Places, of_exception
 from conformance.values import materialise
 
 # Boolean arguments of which released interfaces mean the opposite: parameter, feature, the convention that says which.
@@ -62,13 +63,22 @@ class Subject:
         self.implementation = implementation
         self.announce = announce
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
-        self.raised: dict[str, str] = {}  # by convention, what it raised when asked
+        self._observations: dict[tuple[str, Places], Observation | None] = {}
 
     def resolve(self, problem: Problem) -> Problem:
-        """``problem`` with the sinusoidal arrangement filled in where it was left to the implementation."""
-        if isinstance(problem, SinusoidalProblem) and problem.arrangement == "default":
+        """``problem`` with what was left to the implementation filled in: arrangement and frequencies of a sinusoidal encoding.
+
+        A golden case that names no frequencies was frozen with those of the paper.
+        """
+        if not isinstance(problem, SinusoidalProblem):
+            return problem
+        if problem.arrangement == "default":
             observed = self.convention("CON-SINUSOID-ARRANGEMENT")
-            return problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
+            problem = problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
+        if problem.frequencies == "default" and problem.values.name != "golden":
+            observed = self.convention("CON-SINUSOID-FREQUENCIES")
+            if observed in FREQUENCIES[1:]:  # the paper's need no word
+                problem = problem.but(frequencies=observed)
         return problem
 
     def fitted(self, problem: Problem, turn: int = 0) -> Problem:
@@ -82,29 +92,47 @@ class Subject:
         return fitted(problem, support, alignment=self.convention("CON-ALIGNMENT"), turn=turn)
 
     def convention(self, identifier: str) -> str:
-        """The declared answer, or the observed one; "unsupported" where it cannot be observed."""
+        """The declared answer, or the observed one, by which it is asked and judged; "unsupported" where it cannot be observed.
+
+        One place is enough to know it, but for the alignment: a triangle that does not lie the same everywhere is not used.
+        """
         if identifier not in self.conventions:
-            self.conventions[identifier] = self.observe(identifier)
+            everywhere = identifier == "CON-ALIGNMENT"
+            observed = self.observation(identifier, "all" if everywhere else "first")
+            answer = observed and (observed.answer if everywhere else observed.first)
+            self.conventions[identifier] = answer or "unsupported"
         return self.conventions[identifier]
 
     def observe(self, identifier: str) -> str:
-        """The answer that the implementation's outputs give, whatever is declared.
+        """The answer that the implementation's outputs give in all places, whatever is declared; or "unsupported"."""
+        observed = self.observation(identifier)
+        return "unsupported" if observed is None else observed.answer
 
-        Returns "unsupported" where it lacks a feature that the question needs, "raises" (see ``raised``) where it raises.
+    def observation(self, identifier: str, places: Places = "all") -> Observation | None:
+        """What the implementation's outputs answer; None where it lacks a feature that the question needs.
+
+        Where each place costs a compilation, a few of them stand for all.
         """
+        if places == "all" and self.implementation.support.compiles:
+            places = "few"
+        key = identifier, places
+        if key not in self._observations:
+            self._observations[key] = self._observe(identifier, places)
+        return self._observations[key]
+
+    def _observe(self, identifier: str, places: Places) -> Observation | None:
         question, operation = conventions()[identifier], self.implementation.operation
         if operation not in question.operations:
-            return "unsupported"
+            return None
         of_polarity = any(identifier == polarity for *_, polarity in POLARITIES)
         inverted = frozenset() if of_polarity else self._inverted(self.implementation.features)
         try:
-            return question.observe(Asking(self, question, inverted), operation)
+            return question.observe(Asking(self, question, inverted), operation, places=places)
         except Unsupported:
-            return "unsupported"
+            return None
         except BaseException as error:
             demand_own(error)
-            self.raised[identifier] = f"It raises {told(error)}"
-            return "raises"
+            return of_exception(error)
 
     def route(self, problem: Problem) -> Route:
         """The way in which ``problem`` is put; raises Unsupported, with what is lacking."""
@@ -118,6 +146,8 @@ class Subject:
         if isinstance(problem, SinusoidalProblem):
             if problem.arrangement != "default" and not self.implementation.has("arrangement"):
                 self.convention("CON-SINUSOID-ARRANGEMENT")
+            if not self.implementation.has("frequencies"):
+                self.convention("CON-SINUSOID-FREQUENCIES")
         elif (
             problem.causal in ("top-left", "bottom-right")
             and problem.query_length != problem.key_length
@@ -135,7 +165,7 @@ class Subject:
         return self._bind(inputs, route, self._inverted(given))
 
     def _ask(self, question: Convention, problem: Problem, inverted: frozenset[str]) -> np.ndarray:
-        """The output for a problem of a convention, the alignment and arrangement left open."""
+        """The output for a problem of a convention, the alignment, arrangement and frequencies left open."""
         problem = self.takeable(problem, question.id)
         routes = all_routes(problem, self.implementation, self.conventions)
         route = next((route for route in routes if not question.by or question.by in route.ways.values()), None)
@@ -152,7 +182,7 @@ class Subject:
             prepared = self._bind(inputs, route, inverted)
             return prepared.read(prepared.run())
         except self.implementation.support.declines as error:
-            if "refused" in question.answers:
+            if "refused" in question.legitimate:
                 raise
             raise LeftOut(f"declined: {told(error)}") from None
 
@@ -205,6 +235,8 @@ class Subject:
             named["bias"] = to(inputs.bias)
         if inputs.scale is not None:
             named["scale"] = inputs.scale
+        if inputs.query is inputs.key is inputs.value:
+            return [to(tensors[0])] * 3, named
         return [to(array) for array in tensors], named
 
     def _multi_head_arguments(
@@ -224,6 +256,8 @@ class Subject:
             named["dtype"] = self.implementation.framework.dtype_of(inputs.dtype)
         if self.implementation.has("arrangement") and inputs.arrangement != "default":
             named["arrangement"] = inputs.arrangement
+        if self.implementation.has("frequencies") and inputs.frequencies != "default":
+            named["frequencies"] = inputs.frequencies
         if inputs.x is not None:
             named["x"] = to(inputs.x)
         return [inputs.length, inputs.width], named

@@ -11,8 +11,8 @@ Array = np.ndarray
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionInputs:
     """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores;
-    ``causal`` is one of ``conformance.problem.CAUSAL``. ``padding``, True = attend, is a mask of keys alone, put there for an
-    implementation that takes it so (conformance/routes.py); problems have none."""
+    ``causal`` is one of ``conformance.problem.CAUSAL``. Query, key and value may be one array object. ``padding``, True = attend,
+    is a mask of keys alone, put there for an implementation that takes it so (conformance/routes.py); problems have none."""
 
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]
@@ -70,12 +70,14 @@ class MultiHeadInputs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SinusoidalInputs:
-    """Inputs of the sinusoidal encoding; with ``x`` the encoding is added to it."""
+    """Inputs of the sinusoidal encoding; with ``x`` the encoding is added to it. Where ``arrangement`` or ``frequencies`` are
+    left open (default), the paper's are meant."""
 
     length: int
     width: int
     dtype: str
     arrangement: str
+    frequencies: str = "default"
     rows: tuple[int, ...] | None = None
     x: Float[Array, "b length width"] | None = None
 

@@ -25,7 +25,7 @@ ALWAYS_PASSED: dict[str, tuple[str, ...]] = {
 SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
     "attention": ("alignment",),
     "multi_head_attention": ("alignment",),
-    "sinusoidal_encoding": ("arrangement",),
+    "sinusoidal_encoding": ("arrangement", "frequencies"),
 }
 # Features that parameters of an attention function stand for: parameter name → feature of a problem.
 PARAMETER_FEATURES: dict[str, dict[str, str]] = {

@@ -15,7 +15,7 @@ from conformance.adapter import Implementation
 from conformance.errors import LeftOut, Unsupported
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.limits import outside
-from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.problem import ARRANGEMENTS, FREQUENCIES, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 
 WAYS = ("native", "padding", "mask", "bias", "repeat")
 
@@ -47,6 +47,7 @@ def default_route(problem: Problem, implementation: Implementation, conventions:
 def all_routes(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> Iterator[Route]:
     """The default route, then those that ask for one feature in another way; raises Unsupported if there is none."""
     _check_kind(problem, implementation)
+    _check_frequencies(problem, implementation, conventions)
     ways = {f: _ways(f, problem, implementation, conventions) for f in sorted(problem.features)}
     first = {feature: options[0] for feature, options in ways.items()}
     seen = set()
@@ -68,6 +69,17 @@ def _check_kind(problem: Problem, implementation: Implementation) -> None:
     beyond = outside(problem, support)
     if beyond:
         raise LeftOut(beyond)
+
+
+def _check_frequencies(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> None:
+    """A function without a parameter for them has frequencies of its own, the paper's where those are none that are known."""
+    if not isinstance(problem, SinusoidalProblem) or implementation.has("frequencies"):
+        return
+    frozen = problem.values.name == "golden" and problem.frequencies == "default"
+    asked = FREQUENCIES[0] if frozen else problem.frequencies
+    observed = conventions.get("CON-SINUSOID-FREQUENCIES")
+    if asked not in ("default", observed if observed in FREQUENCIES else FREQUENCIES[0]):
+        raise Unsupported(f"frequencies {asked}")
 
 
 def offered_ways(feature: str, implementation: Implementation) -> list[str]:

@@ -282,6 +282,7 @@ IMPLEMENTATIONS = (
             operation="sinusoidal_encoding",
             conventions={
                 "CON-SINUSOID-ARRANGEMENT": "interleaved",
+                "CON-SINUSOID-FREQUENCIES": "d",
                 "CON-ODD-WIDTH": "extra-sine",
                 "CON-BEYOND-MAX-LEN": "extends",
             },

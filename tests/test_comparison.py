@@ -214,7 +214,7 @@ def test_a_changed_convention_is_told_and_a_broken_declaration_is_worse(made: An
     assert (only(changed).kind, only(changed).before, only(changed).after) == (Kind.CONVENTION, "zeros", "nan")
     assert not changed.worse
     broken = made([runs.item(), runs.convention()], [runs.item(), runs.convention(observed="nan", agrees=False)])
-    assert only(broken).kind is Kind.NOT_AS_DECLARED
+    assert only(broken).kind is Kind.NOT_AS_DUE
     assert broken.worse
 
 

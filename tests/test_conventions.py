@@ -26,7 +26,7 @@ Function = Callable[[Problem], np.ndarray]
 
 def answer(identifier: str, function: Function, operation: str = "") -> str:
     question = conventions()[identifier]
-    return question.observe(function, operation or question.operations[0])
+    return question.observe(function, operation or question.operations[0]).answer
 
 
 def oracle(problem: Problem, **changes) -> np.ndarray:
@@ -65,7 +65,8 @@ def uniform(problem: Problem) -> np.ndarray:
     """What each row gives where every key has the same weight, and what an output projection makes of it."""
     if isinstance(problem, AttentionProblem):
         return materialise(problem).value.mean(axis=2, keepdims=True)
-    return oracle(problem, values=replace(problem.values, argument=0.0), mask=None)  # W_q = 0, as long as no bias is added
+    keys = [replace(problem.mask, name="one-key", argument=float(number)) for number in range(problem.key_length)]
+    return np.mean([oracle(problem, mask=mask, causal="none") for mask in keys], axis=0)
 
 
 @pytest.mark.parametrize("operation", BOTH)
@@ -127,7 +128,7 @@ def test_something_lies_behind_the_mask_of_each_form(identifier, operation, form
             raise Unsupported("mask form")
         inputs = materialise(problem)
         poisoned = inputs.key if identifier.endswith("K") else inputs.value
-        assert not np.isfinite(poisoned).all()
+        assert np.isfinite(poisoned).all() == (not problem.edits)
         return oracle(problem, edits=())
 
     assert answer(identifier, implementation, operation) == "contained"
@@ -143,7 +144,7 @@ def test_alignment(operation):
 
     assert found(lambda problem: oracle(problem, causal="top-left")) == "top-left"
     assert found(lambda problem: oracle(problem, causal="bottom-right")) == "bottom-right"
-    assert found(lambda problem: oracle(problem, causal="none")) == "other"
+    assert found(lambda problem: oracle(problem, causal="none")) == "mixed"  # to one query it looks like bottom-right
     assert found(lambda problem: oracle(problem, causal="top-left") * np.float32(np.nan)) == "nan"
     assert found(refusing) == "refused"
 
@@ -162,8 +163,7 @@ def test_polarity(operation):
     assert answer("CON-POLARITY", inverted, operation) == "true-ignores"
     assert answer("CON-POLARITY", lambda problem: oracle(problem, mask=None), operation) == "other"
     assert answer("CON-POLARITY", lambda problem: oracle(problem, mask=None) * np.float32(np.nan), operation) == "other"
-    with pytest.raises(ValueError, match="no"):
-        answer("CON-POLARITY", refusing, operation)
+    assert answer("CON-POLARITY", refusing, operation) == "raises"
 
 
 @pytest.mark.parametrize("form", ["b11k", "b1qk", "qk", "1hqk", "bhqk"])
@@ -172,7 +172,7 @@ def test_polarity_by_one_form_of_mask(operation, form):
     def only(function):
         def implementation(problem):
             if problem.mask.form != form:
-                raise ValueError("another form, please")
+                raise Unsupported("another form, please")
             return function(problem)
 
         return implementation

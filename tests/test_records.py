@@ -89,7 +89,7 @@ def test_footer_counts(path: Path) -> None:
 def test_a_convention_that_is_not_as_declared_is_unexpected(tmp_path: Path) -> None:
     run = runs.run(tmp_path, runs.header(["fine"]), runs.item(), runs.convention(observed="nan", agrees=False), runs.convention())
     assert run.footers[0].unexpected == 1
-    assert [convention.observed for convention in run.disagreements] == ["nan"]
+    assert [convention.observed for convention in run.unexpected_conventions] == ["nan"]
 
 
 def test_every_kind_obeys_the_published_schema(path: Path) -> None:

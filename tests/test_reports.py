@@ -88,7 +88,7 @@ def test_conventions_show_declared_and_observed(run: Run) -> None:
     (table,) = reports.conventions_tables(run)
     assert cell(table, "CON-EMPTY-ROW", "fine") == "zeros"
     assert cell(table, "CON-ALIGNMENT", "fine") == "(top-left)"
-    assert cell(table, "CON-EMPTY-ROW", "flawed") == "zeros ≠ nan"
+    assert cell(table, "CON-EMPTY-ROW", "flawed") == "zeros ≠ nan!"
     assert cell(table, "CON-ALIGNMENT", "flawed") == "top-left?"
     assert all(row[0] != "absent" for row in table.rows)
 
@@ -184,11 +184,11 @@ def test_all_reports_are_written(run: Run, tmp_path: Path) -> None:
 
 def test_page_shows_what_is_unexpected_and_how_to_see_it_again(run: Run) -> None:
     page = reports.summary_markdown(run)
-    assert "**2 of 15 results are unexpected, and 1 convention is not as declared.**" in page
+    assert "**2 of 15 results are unexpected, and 1 convention is not as due.**" in page
     assert "### ATT-OUT-001 on flawed: WRONG_VALUE" in page
     assert "The sentence of ATT-OUT-001." in page
     assert "At (0,): got 1.0, want 2.0.\nattention-conformance repro\n```" in page
-    assert "### CON-EMPTY-ROW on flawed: not as declared\n\nIt declares zeros." in page
+    assert "### CON-EMPTY-ROW on flawed: declared zeros, observed nan\n\nIt declares zeros." in page
     for title in ("Conformance", "Failures", "Conventions: attention", "Accuracy", "Speed: attention", "Routes", "Not run here"):
         assert f"\n## {title}" in page
 
@@ -282,7 +282,7 @@ def test_a_truncated_run_is_stamped_and_reported(tmp_path: Path) -> None:
 
 def test_terminal_ends_with_the_verdict(run: Run, tmp_path: Path) -> None:
     text = reports.terminal_summary(run)
-    assert text.splitlines()[-1] == "2 of 15 results are unexpected, and 1 convention is not as declared."
+    assert text.splitlines()[-1] == "2 of 15 results are unexpected, and 1 convention is not as due."
     assert "UNEXPECTED WRONG_VALUE on flawed: ATT-OUT-001" in text
     assert "UNEXPECTED CON-EMPTY-ROW on flawed: declared zeros, observed nan" in text
     calm = runs.run(tmp_path, runs.header(["fine"]), runs.item())

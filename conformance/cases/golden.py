@@ -127,8 +127,8 @@ def inputs_from(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
             key_lengths=_lengths(problem),
         )
     return SinusoidalInputs(
-        length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement, rows=problem.rows,
-        x=arrays.get("x"),
+        length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement,
+        frequencies="d" if problem.frequencies == "default" else problem.frequencies, rows=problem.rows, x=arrays.get("x"),
     )  # fmt: skip
 
 

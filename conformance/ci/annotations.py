@@ -65,10 +65,9 @@ def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
             _message(run, item, cases),
             places[item.implementation],
         )
-    for convention in run.disagreements:
-        title = f"{convention.id} on {convention.implementation}: not as declared"
-        told = f"Declared {convention.declared}, observed {convention.observed}. {convention.message}".strip()
-        yield _error(title, told, places[convention.implementation])
+    for convention in run.unexpected_conventions:
+        title = f"{convention.id} on {convention.implementation}: {tallies.observation(convention)}"
+        yield _error(title, convention.message, places[convention.implementation])
 
 
 def _message(run: Run, item: Item, cases: list[Case]) -> str:

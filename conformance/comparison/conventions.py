@@ -1,4 +1,4 @@
-"""Conventions: which answer changed, and which is no longer the declared one."""
+"""Conventions: which answer changed, and which is now unexpected."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ NOTHING = "nothing observed"
 
 
 def changed_conventions(base: Run, new: Run) -> Iterator[Change]:
-    """A change for each convention of which another answer was observed, or with which the declaration ceased to agree."""
+    """A change for each convention of which another answer was observed, or which is unexpected and was not."""
     before, after = _observed(base), _observed(new)
-    disagreed = {(c.id, c.implementation) for c in base.disagreements}
-    disagrees = {(c.id, c.implementation): c for c in new.disagreements}
+    disagreed = {(c.id, c.implementation) for c in base.unexpected_conventions}
+    disagrees = {(c.id, c.implementation): c for c in new.unexpected_conventions}
     for key, answer in after.items():
         if key not in before:
             continue
         identifier, implementation = key
         if key in disagrees and key not in disagreed:
-            yield Change(Kind.NOT_AS_DECLARED, implementation, identifier, before[key], answer, disagrees[key].message)
+            yield Change(Kind.NOT_AS_DUE, implementation, identifier, before[key], answer, disagrees[key].message)
         elif answer != before[key]:
             yield Change(Kind.CONVENTION, implementation, identifier, before[key], answer)
 

@@ -13,7 +13,7 @@ class Kind(enum.StrEnum):
     MORE_FAILING = "failing in more cases"
     UNEXPECTED = "newly unexpected"
     NO_LONGER_RUN = "passed, no longer run"
-    NOT_AS_DECLARED = "convention no longer as declared"
+    NOT_AS_DUE = "convention no longer as due"
     LESS_ACCURATE = "less accurate"
     SLOWER = "slower"
     NO_LONGER_TIMED = "fails where it was timed"
@@ -42,7 +42,7 @@ WORSE = frozenset(
         Kind.MORE_FAILING,
         Kind.UNEXPECTED,
         Kind.NO_LONGER_RUN,
-        Kind.NOT_AS_DECLARED,
+        Kind.NOT_AS_DUE,
         Kind.LESS_ACCURATE,
         Kind.SLOWER,
         Kind.NO_LONGER_TIMED,

@@ -11,14 +11,19 @@
     dtypes = ["float16"]                    # all if left out
     random = false                          # random cases must pass all the same; if left out, they may fail too
     when = {platform = "linux", instruction_set = ["amx", "avx512"], torch = ">=2.5,<3"}
+
+    [[expected]]
+    convention = "CON-ALIGNMENT"
+    answer = "other"                        # one that no interface should have; or mixed, raises, crashes, times-out
+    reason = "…"                            # link and when as above
 """
 
 from conformance.expectations.judging import Expectations, ImplementationExpectations, Status
 from conformance.expectations.load import builtin_expectations, is_skipped, load, load_skips, no_expectations
-from conformance.expectations.model import Expected, file_stem
+from conformance.expectations.model import Expected, ExpectedAnswer, file_stem
 from conformance.expectations.update import update
 
 __all__ = [
-    "Expectations", "Expected", "ImplementationExpectations", "Status", "builtin_expectations", "file_stem", "is_skipped", "load",
-    "load_skips", "no_expectations", "update",
+    "Expectations", "Expected", "ExpectedAnswer", "ImplementationExpectations", "Status", "builtin_expectations", "file_stem",
+    "is_skipped", "load", "load_skips", "no_expectations", "update",
 ]  # fmt: skip

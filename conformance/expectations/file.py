@@ -5,12 +5,13 @@ A block is an [[expected]] entry with the comment lines right above it; what sta
 
 import itertools
 import re
+from collections.abc import Iterable
 
 import tomlkit
 from tomlkit.items import Array, Table
 
 from conformance.errors import UsageError
-from conformance.expectations.model import Expected
+from conformance.expectations.model import Entry, Expected, ExpectedAnswer
 
 _HEADING = re.compile(r"\s*\[\[\s*expected\s*\]\]")
 
@@ -34,7 +35,7 @@ class ExpectationsFile:
                 f"{self._where} has entries that do not begin with a line [[expected]], so it cannot be updated: write them so."
             )
 
-    def replace(self, place: int, before: Expected, after: Expected | None) -> None:
+    def replace(self, place: int, before: Entry, after: Entry | None) -> None:
         """Gives the entry at ``place`` (from 0) the cases of ``after``, or removes it."""
         if after == before:
             return
@@ -42,15 +43,17 @@ class ExpectationsFile:
         if after is None:
             self._removed.add(place)
             return
+        assert isinstance(after, Expected), "an answer stays as it is, or goes"
         document = tomlkit.parse(self._blocks[place])
         entry: Table = document["expected"][0]
         entry["cases"] = _array(after.cases)
         self._blocks[place] = tomlkit.dumps(document).strip("\n")
 
-    def append(self, entries: list[Expected]) -> None:
+    def append(self, entries: Iterable[Entry]) -> None:
         """Adds entries at the end."""
-        self._changed = self._changed or bool(entries)
-        self._blocks.extend(_block(entry) for entry in entries)
+        blocks = [_block(entry) for entry in entries]
+        self._changed = self._changed or bool(blocks)
+        self._blocks.extend(blocks)
 
     def text(self) -> str:
         """The whole file; the very text it was made of, where nothing changed."""
@@ -73,14 +76,18 @@ def _split(text: str) -> tuple[str, list[str]]:
     return preamble, blocks
 
 
-def _block(entry: Expected) -> str:
+def _block(entry: Entry) -> str:
     table = tomlkit.table()
-    table["requirement"] = entry.requirement
-    table["outcome"] = str(entry.outcome)
+    if isinstance(entry, ExpectedAnswer):
+        table["convention"] = entry.convention
+        table["answer"] = entry.answer
+    else:
+        table["requirement"] = entry.requirement
+        table["outcome"] = str(entry.outcome)
     table["reason"] = entry.reason
-    if entry.cases != "all":
+    if isinstance(entry, Expected) and entry.cases != "all":
         table["cases"] = _array(entry.cases)
-    if entry.dtypes:
+    if isinstance(entry, Expected) and entry.dtypes:
         table["dtypes"] = _array(entry.dtypes)
     entries = tomlkit.aot()
     entries.append(table)

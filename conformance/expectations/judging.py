@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from conformance.adapter import Implementation
 from conformance.errors import UsageError
-from conformance.expectations.model import Expected, file_stem
+from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem
 from conformance.records.model import Environment, StatusWord
+from conformance.specification import conventions
 from conformance.verdict import Outcome
 
 # Both say "the values are wrong"; which of them a random case shows depends on what was drawn.
@@ -45,12 +46,16 @@ class _Entry:
 class ImplementationExpectations:
     """The expectations that hold for one implementation, numbered as in the file ``where``, and which cases they have met."""
 
-    def __init__(self, where: str, expected: Iterable[tuple[int, Expected]]) -> None:
+    def __init__(self, where: str, expected: Iterable[tuple[int, Entry]]) -> None:
         self.where = where
         self._judged: set[str] = set()
         self._entries: dict[str, list[_Entry]] = {}
+        self._stated: dict[str, tuple[int, ExpectedAnswer]] = {}
         for number, one in expected:
-            self._entries.setdefault(one.requirement, []).append(_Entry(number, one))
+            if isinstance(one, ExpectedAnswer):
+                self._stated[one.convention] = number, one
+            else:
+                self._entries.setdefault(one.requirement, []).append(_Entry(number, one))
 
     def judge(self, requirement: str, stratum: str, digest: str, dtype: str, outcome: Outcome) -> Status:
         """What to make of a case's outcome.
@@ -82,6 +87,20 @@ class ImplementationExpectations:
             f"since {lack or 'what it needs'} is not offered; remove it."
             for entry in self._entries.get(requirement, ())
         ]
+
+    def judge_answer(self, convention: str, answer: str | None, *, sound: bool) -> Status:
+        """What to make of the answer to a convention, None where its question is unsupported. ``sound``: it is as it should be.
+
+        An answer that is stated must be observed.
+        """
+        if convention not in self._stated:
+            return Status(sound)
+        number, expected = self._stated[convention]
+        if answer == expected.answer:
+            return Status(True, expected.reason)
+        seen = "The question is not supported" if answer is None else f"The answer is {answer!r}"
+        known = f"{expected.answer!r} is expected ({expected.reason})"
+        return Status(False, f"{seen}, where {known}: correct or remove entry {number} of {self.where}.")
 
     def unmatched(self, requirement: str | None = None) -> list[str]:
         """A sentence for each thing that an expectation names and that was not among the golden and designed cases judged so far.
@@ -132,7 +151,7 @@ class Expectations:
     Raises UsageError where two entries that hold contradict each other.
     """
 
-    def __init__(self, files: Mapping[str, tuple[str, tuple[Expected, ...]]], environment: Environment) -> None:
+    def __init__(self, files: Mapping[str, tuple[str, tuple[Entry, ...]]], environment: Environment) -> None:
         self._files = {
             stem: (where, [(number, one) for number, one in enumerate(entries, start=1) if one.holds_in(environment)])
             for stem, (where, entries) in files.items()
@@ -148,7 +167,7 @@ class Expectations:
         for stem, (where, entries) in self._files.items():
             meant = [one for one in implementations if stem in ("", file_stem(one.name))]
             for number, expected in entries if meant else ():
-                problem = _never_asked(expected, meant, operations[expected.requirement])
+                problem = _never_asked(expected, meant, operations)
                 if problem:
                     raise UsageError(f"{where}, entry {number}: {problem}; correct or remove the entry.")
 
@@ -160,20 +179,30 @@ class Expectations:
         return self._made[implementation]
 
 
-def _never_asked(expected: Expected, implementations: Sequence[Implementation], operation: str) -> str:
+def _never_asked(expected: Entry, implementations: Sequence[Implementation], operations: Mapping[str, str]) -> str:
     """Why ``expected`` can match nothing on any of ``implementations``, of which there is one at least; empty where it can."""
     names = ", ".join(one.name for one in implementations)
-    asked = [one for one in implementations if one.operation == operation]
+    if isinstance(expected, ExpectedAnswer):
+        subject, about = expected.convention, conventions()[expected.convention].operations
+    else:
+        subject, about = expected.requirement, (operations[expected.requirement],)
+    asked = [one for one in implementations if one.operation in about]
     if not asked:
         others = " and ".join(sorted({one.operation for one in implementations}))
-        return f"{expected.requirement} is about {operation}, and {names} offers {others}"
-    strangers = [dtype for dtype in expected.dtypes if not any(dtype in one.support.dtypes for one in asked)]
+        return f"{subject} is about {' and '.join(about)}, and {names} offers {others}"
+    dtypes = () if isinstance(expected, ExpectedAnswer) else expected.dtypes
+    strangers = [dtype for dtype in dtypes if not any(dtype in one.support.dtypes for one in asked)]
     return f"{names} does not declare the dtype {strangers[0]}" if strangers else ""
 
 
-def _demand_agreement(where: str, entries: Iterable[tuple[int, Expected]]) -> None:
+def _demand_agreement(where: str, entries: Iterable[tuple[int, Entry]]) -> None:
     for (number, first), (other, second) in itertools.combinations(entries, 2):
-        if first.requirement == second.requirement and first.outcome != second.outcome and _overlap(first, second):
+        if isinstance(first, ExpectedAnswer) and isinstance(second, ExpectedAnswer):
+            if first.convention == second.convention:
+                raise UsageError(f"{where}: entries {number} and {other} both state an answer to {first.convention}: remove one.")
+        elif isinstance(first, ExpectedAnswer) or isinstance(second, ExpectedAnswer):
+            continue
+        elif first.requirement == second.requirement and first.outcome != second.outcome and _overlap(first, second):
             raise UsageError(
                 f"{where}: entries {number} and {other} expect different outcomes of the same cases of {first.requirement}: "
                 "narrow one of them by cases, dtypes or when."

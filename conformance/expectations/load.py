@@ -13,9 +13,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.expectations.judging import Expectations
-from conformance.expectations.model import TEXT_CONDITIONS, Expected
+from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer
 from conformance.records.environment import current_environment
 from conformance.records.model import Environment
+from conformance.specification import conventions
 
 
 def load(path: Path | str, known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:
@@ -64,7 +65,7 @@ def is_skipped(identifier: str, patterns: Collection[str]) -> bool:
     return any(fnmatchcase(identifier, pattern) for pattern in patterns)
 
 
-def parse(text: str, where: str, known_requirements: Collection[str] | None = None) -> tuple[Expected, ...]:
+def parse(text: str, where: str, known_requirements: Collection[str] | None = None) -> tuple[Entry, ...]:
     """The entries of an expectations file with content ``text``; ``where`` names it in messages. Raises UsageError.
 
     Without ``known_requirements`` any requirement id is taken.
@@ -81,19 +82,41 @@ def parse(text: str, where: str, known_requirements: Collection[str] | None = No
     return tuple(_entries(entries, where, known_requirements))
 
 
-def _file(path: Path, known_requirements: Collection[str]) -> tuple[str, tuple[Expected, ...]]:
+def _file(path: Path, known_requirements: Collection[str]) -> tuple[str, tuple[Entry, ...]]:
     return str(path), parse(text_of(path, "expectations"), str(path), known_requirements)
 
 
-def _entries(entries: list[Any], where: str, known_requirements: Collection[str] | None) -> Iterator[Expected]:
+def _entries(entries: list[Any], where: str, known_requirements: Collection[str] | None) -> Iterator[Entry]:
     for number, entry in enumerate(entries, start=1):
         place = f"{where}, entry {number}"
         try:
-            expected = msgspec.convert(entry, Expected)
+            kind: type[Entry] = ExpectedAnswer if isinstance(entry, dict) and "convention" in entry else Expected
+            expected = msgspec.convert(entry, kind)
         except msgspec.ValidationError as error:
             raise UsageError(f"{place}: {_plain(error)}.") from None
-        _demand_sense(expected, place, known_requirements)
+        if isinstance(expected, ExpectedAnswer):
+            _demand_answer(expected, place)
+        else:
+            _demand_sense(expected, place, known_requirements)
+        for name, condition in expected.when.items():
+            if name not in TEXT_CONDITIONS:
+                _demand_versions(name, condition, place)
         yield expected
+
+
+def _demand_answer(expected: ExpectedAnswer, place: str) -> None:
+    """Raises UsageError unless the answer is one that can be observed, and that an interface should not have."""
+    question = conventions().get(expected.convention)
+    if question is None:
+        raise UsageError(f"{place}: there is no convention {expected.convention!r}; correct or remove the entry.")
+    if expected.answer not in question.known_answers:
+        known = ", ".join(question.known_answers)
+        raise UsageError(f"{place}: {expected.answer!r} is no answer to {expected.convention}; use one of {known}.")
+    if expected.answer in question.legitimate:
+        raise UsageError(
+            f"{place}: {expected.answer!r} is an answer to {expected.convention} that interfaces may have, so there is "
+            "nothing to expect; declare it in Support.conventions."
+        )
 
 
 def _demand_sense(expected: Expected, place: str, known_requirements: Collection[str] | None) -> None:
@@ -104,9 +127,6 @@ def _demand_sense(expected: Expected, place: str, known_requirements: Collection
     for dtype in expected.dtypes:
         if dtype not in DTYPES:
             raise UsageError(f"{place}: unknown dtype {dtype!r}; use {', '.join(DTYPES)}.")
-    for name, condition in expected.when.items():
-        if name not in TEXT_CONDITIONS:
-            _demand_versions(name, condition, place)
 
 
 def _demand_versions(name: str, condition: str | tuple[str, ...], place: str) -> None:

@@ -43,6 +43,23 @@ class Expected(Data, frozen=True, kw_only=True):
         return all(_met(name, condition, environment) for name, condition in self.when.items())
 
 
+class ExpectedAnswer(Data, frozen=True, kw_only=True):
+    """A known ``answer`` to ``convention`` that is none an interface may have, and why; ``when`` as in Expected."""
+
+    convention: str
+    answer: str
+    reason: Annotated[str, Meta(min_length=1)]
+    link: str = ""
+    when: dict[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+    def holds_in(self, environment: Environment) -> bool:
+        """Whether every condition of ``when`` is met."""
+        return all(_met(name, condition, environment) for name, condition in self.when.items())
+
+
+Entry = Expected | ExpectedAnswer
+
+
 def _met(name: str, condition: str | tuple[str, ...], environment: Environment) -> bool:
     if name in TEXT_CONDITIONS:
         wanted = (condition,) if isinstance(condition, str) else condition

@@ -1,6 +1,6 @@
 """Bringing expectations files up to date with a run, keeping every reason, link and comment that still has its entry."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,9 +8,10 @@ from conformance.errors import UsageError
 from conformance.expectations.file import ExpectationsFile
 from conformance.expectations.judging import alike
 from conformance.expectations.load import parse, text_of
-from conformance.expectations.model import Cases, Expected, file_stem
+from conformance.expectations.model import Cases, Entry, Expected, ExpectedAnswer, file_stem
 from conformance.records.model import CONFORMANCE_TIERS, Case, Item
 from conformance.records.run import Run
+from conformance.specification import conventions
 from conformance.verdict import Outcome
 
 TO_BE_REVIEWED = "to be reviewed"
@@ -42,7 +43,9 @@ def _updated(run: Run, implementation: str, before: str, where: str) -> str:
     saw_all = run.header.tier in CONFORMANCE_TIERS
     for requirement, item in sorted(items.items()):
         own = {
-            place: one for place, one in enumerate(entries) if one.requirement == requirement and one.holds_in(run.environment)
+            place: one
+            for place, one in enumerate(entries)
+            if isinstance(one, Expected) and one.requirement == requirement and one.holds_in(run.environment)
         }
         plan = _Plan(item, [case for case in cases if case.requirement == requirement], saw_all)
         kept: list[Expected] = []
@@ -51,7 +54,25 @@ def _updated(run: Run, implementation: str, before: str, where: str) -> str:
             file.replace(place, one, revised)
             kept += [] if revised is None else [revised]
         file.append(plan.missing(kept))
+    _update_answers(run, implementation, file, entries)
     return file.text()
+
+
+def _update_answers(run: Run, implementation: str, file: ExpectationsFile, entries: Sequence[Entry]) -> None:
+    """Removes the answers that are stated and were not observed, and adds those that were, of the conventions that were asked."""
+    asked = {c.id: c.observed for c in run.conventions if c.implementation == implementation and c.id in conventions()}
+    known = set()
+    for place, one in enumerate(entries):
+        if isinstance(one, ExpectedAnswer) and one.convention in asked and one.holds_in(run.environment):
+            if one.answer == asked[one.convention]:
+                known.add(one.convention)
+            else:
+                file.replace(place, one, None)
+    file.append(
+        ExpectedAnswer(convention=identifier, answer=answer, reason=TO_BE_REVIEWED)
+        for identifier, answer in sorted(asked.items())
+        if answer is not None and answer not in conventions()[identifier].legitimate and identifier not in known
+    )
 
 
 @dataclass

@@ -18,6 +18,7 @@ CONVENTIONS = {
     "CON-ALIGNMENT": "top-left",
     "CON-POLARITY": "true-attends",
     "CON-SINUSOID-ARRANGEMENT": "interleaved",
+    "CON-SINUSOID-FREQUENCIES": "d",
 }  # declared, so that a fault in them is a contradiction and not an observation
 
 

@@ -89,12 +89,17 @@ def multi_head_steps(inputs: MultiHeadInputs) -> Steps:
 
 
 def sinusoidal_encoding(inputs: SinusoidalInputs) -> Float[np.ndarray, "*b rows width"]:
-    """The table of sin(p · ω_i) and cos(p · ω_i), ω_i = 10000^(−2i/width), added to x where there is one.
+    """The table of sin(p · ω_i) and cos(p · ω_i), added to x where there is one.
 
-    Only the positions of ``inputs.rows``, if given. Where the arrangement is left open it is that of the paper, interleaved.
+    The frequencies d are ω_i = 10000^(−2i/width); d/2-1 are those of tensor2tensor, which fall from 1 to 1/10000 by equal
+    factors. Only the positions of ``inputs.rows``, if given. What is left open is as in the paper: interleaved, d.
     """
     pairs = (inputs.width + 1) // 2
-    frequencies = [_MP.power(10000, _MP.mpf(-2 * i) / inputs.width) for i in range(pairs)]
+    if inputs.frequencies == "d/2-1":
+        factor = _MP.power(10000, _MP.mpf(-1) / (pairs - 1)) if pairs > 1 else _MP.one
+        frequencies = [factor**i for i in range(pairs)]
+    else:
+        frequencies = [_MP.power(10000, _MP.mpf(-2 * i) / inputs.width) for i in range(pairs)]
     if inputs.arrangement == "concatenated":
         columns = [(_MP.sin, f) for f in frequencies] + [(_MP.cos, f) for f in frequencies]
     else:

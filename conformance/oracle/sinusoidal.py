@@ -30,7 +30,7 @@ def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expe
         pair, cosine = columns % half, columns >= half
     else:
         pair, cosine = columns // 2, columns % 2 == 1
-    frequency = np.power(np.longdouble(10000), -(2 * pair).astype(np.longdouble) / inputs.width)
+    frequency = np.power(np.longdouble(10000), -_exponent(pair.astype(np.longdouble), inputs))
     angle = positions[:, None] * frequency[None, :]
     table = np.where(cosine, np.cos(angle), np.sin(angle))
 
@@ -52,3 +52,10 @@ def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expe
         shape = inputs.x.shape
     rows = None if inputs.rows is None else positions
     return Expected(table, bound, np.ones(table.shape, dtype=bool), shape, inputs.dtype, rows)
+
+
+def _exponent(pair: np.ndarray, inputs: SinusoidalInputs) -> np.ndarray:
+    """−log ω to the base 10000: 2i/d, or i/(n − 1) for n pairs, and 0 for the only one."""
+    if inputs.frequencies == "d/2-1":
+        return pair / max((inputs.width + 1) // 2 - 1, 1)
+    return 2 * pair / inputs.width

@@ -9,7 +9,8 @@ from conformance.reports.tallies import answer, conventions_by_operation
 
 @dataclass(frozen=True)
 class Answer:
-    """``rank`` 0 is the commonest answer of the column, 1 the next …; ``state``: agrees, differs, undeclared or unobserved."""
+    """``rank`` 0 is the commonest answer of the column, 1 the next …; ``state``: agrees, differs (unexpected), known, undeclared
+    or unobserved; ``message`` says what it means, and in which places which answer was seen where it is mixed."""
 
     text: str
     state: str
@@ -47,12 +48,20 @@ def _ranks(conventions: list[Convention]) -> dict[str, int]:
 
 def _answer(convention: Convention, ranks: dict[str, int]) -> Answer:
     rank = 0 if convention.observed is None else ranks[convention.observed]
-    return Answer(answer(convention), _state(convention), rank, convention.message)
+    return Answer(answer(convention), _state(convention), rank, _message(convention))
+
+
+def _message(convention: Convention) -> str:
+    places = "; ".join(f"{answer}: {', '.join(words)}" for answer, words in convention.where.items())
+    several = f"({places})" if len(convention.where) > 1 and convention.status == "expected" else ""
+    return " ".join(filter(None, (convention.message, several, convention.reason)))
 
 
 def _state(convention: Convention) -> str:
+    if convention.status == "unexpected":
+        return "differs"
     if convention.observed is None:
         return "unobserved"
-    if convention.agrees is False:
-        return "differs"
+    if convention.reason:
+        return "known"
     return "undeclared" if convention.declared is None else "agrees"

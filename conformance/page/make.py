@@ -21,7 +21,7 @@ from conformance.records import Run
 from conformance.reports.format import provenance, stamp, verdict
 from conformance.reports.speed import self_comparison_table
 from conformance.reports.tables import missing_table, routes_table
-from conformance.reports.tallies import KINDS, areas, kind_of
+from conformance.reports.tallies import KINDS, areas, kind_of, observation
 
 CARDS = 6  # implementations with something unexpected that the beginning of the page shows at once,
 LINKS = 12  # and of each so many results
@@ -49,7 +49,7 @@ def _content(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "verdict": verdict(run),
-        "sound": not run.unexpected and not run.disagreements,
+        "sound": not run.unexpected and not run.unexpected_conventions,
         "stamp": stamp(run),
         "provenance": provenance(run),
         "areas": areas(run),
@@ -85,6 +85,7 @@ def _environment() -> Environment:
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
     environment.filters["called"] = lambda name: clean(name, NAME)
+    environment.filters["observation"] = observation
     environment.filters["word"] = lambda kind: kind.split()[0]
     return environment
 

@@ -4,7 +4,7 @@ from conformance.errors import ProblemError
 from conformance.problem.attention import CAUSAL, LAYOUTS, MASK_FORMS, AttentionProblem
 from conformance.problem.multihead import MultiHeadProblem
 from conformance.problem.recipe import Cookbook, Recipe
-from conformance.problem.sinusoidal import ARRANGEMENTS, SinusoidalProblem
+from conformance.problem.sinusoidal import ARRANGEMENTS, FREQUENCIES, SinusoidalProblem
 
 Problem = AttentionProblem | MultiHeadProblem | SinusoidalProblem
 
@@ -25,6 +25,6 @@ def parse(text: str) -> Problem:
 
 
 __all__ = [
-    "ARRANGEMENTS", "CAUSAL", "LAYOUTS", "MASK_FORMS", "AttentionProblem", "Cookbook", "MultiHeadProblem", "Problem",
-    "ProblemError", "Recipe", "SinusoidalProblem", "parse",
+    "ARRANGEMENTS", "CAUSAL", "FREQUENCIES", "LAYOUTS", "MASK_FORMS", "AttentionProblem", "Cookbook", "MultiHeadProblem",
+    "Problem", "ProblemError", "Recipe", "SinusoidalProblem", "parse",
 ]  # fmt: skip

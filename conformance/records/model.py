@@ -194,13 +194,18 @@ class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
 
 class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convention"):
     """What an implementation declares on a point where released APIs differ, and what was observed. ``agrees`` is null where
-    nothing was declared or nothing could be observed; ``message`` then says why."""
+    nothing was declared or nothing could be observed. ``status`` is unexpected where the two differ, where the observed answer is
+    none that an interface may have, and where another one is expected; ``reason`` says why it is known or unexpected. ``where``
+    holds, by answer, the places in which it was observed, in words; ``message`` says what the answer means, or what to do."""
 
     id: str
     implementation: str
     declared: str | None
     observed: str | None
     agrees: bool | None
+    status: StatusWord
+    reason: str = ""
+    where: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     message: str = ""
 
 
@@ -324,8 +329,8 @@ class Totals(Data, frozen=True, kw_only=True):
 
 
 class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
-    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items whose status is that and conventions
-    that are not as declared."""
+    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items and conventions whose status is
+    that."""
 
     finished: Time
     counts: Totals

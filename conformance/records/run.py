@@ -76,7 +76,7 @@ class Run:
         worst = max(footer.exit_code for footer in self.footers)
         if worst or len(self.footers) == 1:
             return worst
-        unexpected = len(self.unexpected) + len(self.disagreements) + len(self.undeclared)
+        unexpected = len(self.unexpected) + len(self.unexpected_conventions) + len(self.undeclared)
         enough = any(item.outcome.was_run for item in self.items) and not self.too_little
         return int(exit_code(unexpected=unexpected, enough_cases=enough))
 
@@ -137,9 +137,9 @@ class Run:
         return undeclared(self.coverages, self.implementations)
 
     @cached_property
-    def disagreements(self) -> tuple[Convention, ...]:
-        """Conventions that are not as declared; they count as unexpected, too."""
-        return tuple(convention for convention in self.conventions if convention.agrees is False)
+    def unexpected_conventions(self) -> tuple[Convention, ...]:
+        """Conventions that are not as declared, not as expected, or no answer that an interface may have."""
+        return tuple(convention for convention in self.conventions if convention.status == "unexpected")
 
 
 def merge(runs: Iterable[Run]) -> Run:

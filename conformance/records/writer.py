@@ -55,9 +55,8 @@ class RecordWriter:
         self._kinds[type(record)] += 1
         if isinstance(record, Item):
             self._outcomes[record.outcome] += 1
+        if isinstance(record, Item | Convention):
             self.unexpected += record.status == "unexpected"
-        elif isinstance(record, Convention):
-            self.unexpected += record.agrees is False
 
     def finish(self, exit_code: ExitCode) -> Footer:
         """Writes the footer and closes the file."""

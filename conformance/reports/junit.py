@@ -15,7 +15,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_xml(run: Run) -> str:
     """Unexpected results are failures, or errors where the implementation raised or died; known failures, unsupported and
-    skipped requirements are skipped, with the reason. A convention fails where it is not as declared."""
+    skipped requirements are skipped, with the reason; and so are conventions."""
     root = ElementTree.Element("testsuites", name=_title(run))
     grouped = tallies.cases_by_item(run)
     for name in run.implementations:
@@ -69,8 +69,11 @@ def _case(suite: ElementTree.Element, item: Item, cases: list[Case]) -> None:
 
 def _convention(suite: ElementTree.Element, convention: Convention) -> None:
     element = ElementTree.SubElement(suite, "testcase", classname=_plain(convention.implementation), name=convention.id, time="0")
-    if convention.agrees is False:
+    if convention.status == "unexpected":
         ElementTree.SubElement(element, "failure", type="convention", message=_plain(convention.message))
+    elif convention.reason:
+        message = f"known answer, {convention.observed}: {convention.reason}"
+        ElementTree.SubElement(element, "skipped", message=_plain(message))
 
 
 def _text(case: Case) -> str:

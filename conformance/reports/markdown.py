@@ -48,7 +48,7 @@ def summary_markdown(run: Run) -> str:
 
 
 def _unexpected(run: Run) -> list[str]:
-    if not run.unexpected and not run.disagreements:
+    if not run.unexpected and not run.unexpected_conventions:
         return []
     grouped = tallies.cases_by_item(run)
     parts = ["## Unexpected results"]
@@ -56,8 +56,8 @@ def _unexpected(run: Run) -> list[str]:
         parts += _item(run, item, grouped.get((item.requirement, item.implementation), []))
     if len(run.unexpected) > SHOWN_ITEMS:
         parts.append(f"… and {len(run.unexpected) - SHOWN_ITEMS} more, listed under Failures.")
-    for convention in run.disagreements:
-        parts.append(f"### {convention.id} on {escaped(convention.implementation)}: not as declared")
+    for convention in run.unexpected_conventions:
+        parts.append(f"### {convention.id} on {escaped(convention.implementation)}: {escaped(tallies.observation(convention))}")
         parts.append(escaped(convention.message))
     return parts
 

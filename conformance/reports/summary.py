@@ -29,6 +29,10 @@ def summary(run: Run) -> dict[str, Any]:
             {"requirement": item.requirement, "implementation": item.implementation, "outcome": str(item.outcome)}
             for item in run.unexpected
         ],
+        "unexpected_conventions": [
+            {"convention": c.id, "implementation": c.implementation, "declared": c.declared, "observed": c.observed}
+            for c in run.unexpected_conventions
+        ],
         "diagnoses": [
             {
                 "implementation": diagnosis.implementation,

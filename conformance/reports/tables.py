@@ -51,7 +51,10 @@ def _marked(counts: Counter[str]) -> str:
 
 def conventions_tables(run: Run) -> list[Table]:
     """For each operation, implementation × convention: what is declared and what was observed."""
-    note = "Observed; (in brackets) where nothing is declared. Declared ≠ observed is a failure. A ? marks what is declared only."
+    note = (
+        "Observed; (in brackets) where nothing is declared. ! marks what is unexpected: declared ≠ observed, an answer that no "
+        "interface may have, or another than is expected; k what is known. A ? marks what is declared only."
+    )
     tables = []
     for operation, conventions in tallies.conventions_by_operation(run).items():
         identifiers = sorted({convention.id for convention in conventions})
@@ -80,7 +83,8 @@ def answers_table(run: Run) -> Table:
 
 def _bracketed(convention: Convention) -> str:
     answer = tallies.answer(convention)
-    return f"({answer})" if convention.declared is None and convention.observed is not None else answer
+    mark = "!" if convention.status == "unexpected" else "k" if convention.reason else ""
+    return f"({answer}){mark}" if convention.declared is None and convention.observed is not None else f"{answer}{mark}"
 
 
 def accuracy_table(run: Run) -> Table:

@@ -88,6 +88,14 @@ def answer(convention: Convention) -> str:
     return f"{declared} ≠ {observed}" if convention.agrees is False else observed
 
 
+def observation(convention: Convention) -> str:
+    """What was observed, in words, beside what is declared where that is something else."""
+    if convention.observed is None:
+        return "not supported"
+    declared = f"declared {convention.declared}, " if convention.agrees is False else ""
+    return f"{declared}observed {convention.observed}"
+
+
 def cases_by_item(run: Run) -> dict[tuple[str, str], list[Case]]:
     """Recorded cases by requirement and implementation."""
     grouped: dict[tuple[str, str], list[Case]] = defaultdict(list)

@@ -6,7 +6,7 @@ from collections import Counter
 from tabulate import tabulate
 
 from conformance.records import Run, shares
-from conformance.reports import speed, tables
+from conformance.reports import speed, tables, tallies
 from conformance.reports.format import stamp, verdict
 from conformance.verdict import Outcome
 
@@ -79,7 +79,7 @@ def _unexpected(run: Run) -> list[str]:
         "and does not say so. Offer it, by a parameter, or declare it, in Support.lacks."
         for one in run.undeclared
     ]
-    lines += [f"UNEXPECTED {c.id} on {c.implementation}: declared {c.declared}, observed {c.observed}" for c in run.disagreements]
+    lines += [f"UNEXPECTED {c.id} on {c.implementation}: {tallies.observation(c)}" for c in run.unexpected_conventions]
     left = len(lines) - SHOWN_LINES
     return lines if left <= 0 else [*lines[:SHOWN_LINES], f"… and {left} more such lines"]
 

@@ -85,16 +85,19 @@ class Items:
 
     @pytest.fixture
     def run_convention(self, request: pytest.FixtureRequest) -> Any:
-        """Observes a convention on an implementation; fails where the observation is not what is declared."""
+        """Observes a convention on an implementation; fails where what is observed is not as it should be, or as expected."""
 
         def run(convention_id: str, implementation: Implementation) -> None:
             reason = self._skip_reason(convention_id, implementation)
             if reason or self._unsound(implementation):
                 pytest.skip(reason or self._unsound(implementation))
-            record = observe_convention(self._subject(implementation), convention_id)
+            expectations = self.settings.expectations.for_(implementation.name)
+            record = observe_convention(self._subject(implementation), convention_id, expectations)
             request.node.user_properties.append((PROPERTY, [encode(record).decode()]))
-            if record.agrees is False:
+            if record.status == "unexpected":
                 pytest.fail(f"{convention_id} on {implementation.name}: {record.message}", pytrace=False)
+            if record.reason:
+                pytest.xfail(record.reason)
 
         return run
 

@@ -46,6 +46,7 @@ from conformance.session.options import Settings
 from conformance.session.progress import Progress
 from conformance.session.watchdog import Watchdog
 from conformance.specification import SPEC_VERSION, requirements
+from conformance.specification.observing import CRASHES, TIMES_OUT
 from conformance.verdict import Outcome
 
 TRAIL = "conformance_trail"  # what a worker is given the path of its trail as
@@ -170,8 +171,8 @@ class Recorder:
                 self._record(record)
             self._shorten(report, records)
             self._note_unsound(dict(report.user_properties).get(UNSOUND))
-            # whatever else becomes of a requirement, it leaves an item
-            silent = not any(isinstance(record, Item) for record in records)
+            # whatever else becomes of a requirement or a convention, it leaves a record
+            silent = not any(isinstance(record, Item | Convention) for record in records)
             self._failed_otherwise += silent and (report.failed or "[ATT-" in report.nodeid)
             self.progress.advance(report.failed or any(isinstance(r, Item) and r.status == "unexpected" for r in records))
         elif report.failed:
@@ -218,10 +219,19 @@ class Recorder:
         what = f"The implementation {ending}{f', when it was asked about {last.convention}' if last.convention else ''}."
         again = self._again(match["implementation"], last.text)
         if match["id"].startswith("CON"):
-            unknown = {"declared": None, "observed": None, "agrees": None}
-            self._record(Convention(id=match["id"], implementation=match["implementation"], message=what, **unknown))
-            self.progress.advance(True)
-            report.longrepr = "\n  ".join((f"{match['id']} on {match['implementation']}: {outcome}", what, *again))
+            answer = TIMES_OUT if timed_out else CRASHES
+            known = self.settings.expectations.for_(match["implementation"]).judge_answer(match["id"], answer, sound=False)
+            self._record(
+                Convention(
+                    id=match["id"], implementation=match["implementation"], declared=None, observed=answer, agrees=None,
+                    status=known.word, reason=known.reason, message=what,
+                )
+            )  # fmt: skip
+            self.progress.advance(not known.expected)
+            if known.expected:
+                report.outcome, report.wasxfail = "skipped", known.reason
+            else:
+                report.longrepr = "\n  ".join((f"{match['id']} on {match['implementation']}: {outcome}", what, *again))
             return
         if (match["id"], match["implementation"]) in self._items_seen:  # it died after its result had come
             self._failed_otherwise += 1
@@ -253,6 +263,8 @@ class Recorder:
             self.writer.write(record)
         if isinstance(record, Case | Item):
             self._failures.note(record)
+        if isinstance(record, Item | Convention):
+            self.unexpected += record.status == "unexpected"
         if isinstance(record, Item):
             self.items += 1
             self._items_seen.add((record.requirement, record.implementation))
@@ -262,7 +274,6 @@ class Recorder:
             self._shares.setdefault(record.implementation, Share()).add(record)
             if record.outcome is Outcome.PASS:
                 self._passing.add(record.implementation)
-            self.unexpected += record.status == "unexpected"
 
     # End
 

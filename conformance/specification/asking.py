@@ -1,64 +1,41 @@
-"""Questions about conventions: the problems by which they are asked, and how an answer is got from an implementation.
+"""What questions about conventions are made of: problems, places, and the coarse comparison that reads an answer.
 
-Questions are asked in float32. What lacks one form of a problem (a mask form, weights of its own for each head, a projection
-without bias …) is asked in another: the answer does not depend on it.
+What lacks one form of a problem (a mask form, weights of its own for each head, a projection without bias …) is asked in
+another: the answer does not depend on it. Nor does it depend on accuracy, which requirements judge: outputs are compared
+coarsely, in float64, whatever their dtype.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
+from conformance.dtypes import DTYPES
 from conformance.errors import Unsupported
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe
 from conformance.specification.build import attention, multi_head
 from conformance.specification.draw import KEY_FORMS
-from conformance.specification.model import Ask, Observer
+from conformance.specification.observing import Ask, Place
+from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
 
 REFUSED = "an exception is raised"
 OTHER = "none of these"
+COARSE = 1 / 16  # of the largest number: bfloat16 throughout is nearer than this, and meanings are farther apart
 
-AnyProblem = TypeVar("AnyProblem", bound=Problem)
 KeyProblem = AttentionProblem | MultiHeadProblem  # those with keys that can be hidden
-
-
-def asked(observe: Callable[[Ask, KeyProblem], str], problems: Callable[[], Iterable[KeyProblem]]) -> Observer:
-    """Asks by the first of ``problems`` that is answered.
-
-    Where none is, the observer raises what the implementation raised for the first one that it does not lack, else Unsupported.
-    """
-
-    def observer(ask: Ask) -> str:
-        failure: Exception = Unsupported("any form of the question")
-        for problem in problems():
-            try:
-                with np.errstate(invalid="ignore", over="ignore"):  # outputs may hold anything
-                    return observe(ask, _as_it_is_put(ask, problem))
-            except Exception as error:  # an implementation may raise anything
-                failure = error if isinstance(failure, Unsupported) else failure
-        raise failure
-
-    return observer
-
-
-def _as_it_is_put(ask: Ask, problem: AnyProblem) -> AnyProblem:
-    """The problem within the limits of shapes of whoever is asked, since observers go by its sizes."""
-    fitted: Callable[[AnyProblem], AnyProblem] = getattr(ask, "fitted", lambda problem: problem)
-    return fitted(problem)
 
 
 def attention_problems() -> Iterator[AttentionProblem]:
     yield from attention("wide", values="gaussian.1#1")
 
 
-def multi_head_problems(source: str = "self") -> Iterator[MultiHeadProblem]:
-    """One problem with each kind of weights, with and without biases."""
-    shape = "square" if source == "self" else "cross"
-    for weights, biased, output in product(("full", "shared"), (False, True), ("plain", "none", "bias")):
+def multi_head_problems(source: str = "self", *, one_head: bool = True) -> Iterator[MultiHeadProblem]:
+    """One problem with each kind of weights, with and without biases; then, if asked for, the same of a single head."""
+    shapes = ("square" if source == "self" else "cross", *(("one-head",) if one_head else ()))
+    for shape, weights, biased, output in product(shapes, ("full", "shared"), (False, True), ("plain", "none", "bias")):
         yield from multi_head(shape, values="gaussian.1#1", source=source, weights=weights, projection_bias=biased, output=output)
 
 
@@ -69,23 +46,59 @@ def masked(problems: Iterable[KeyProblem], first: str) -> Iterator[KeyProblem]:
             yield problem.but(mask=Recipe("all", form=form))
 
 
-def agrees(output: np.ndarray, meant: Problem) -> bool:
-    """Whether ``output`` is within the budget, under the eager profile, of what ``meant`` asks for."""
-    return judge(output, expect(materialise(meant), "eager")).outcome is Outcome.PASS
+def changed(words: str, *, few: bool = False, **fields: Any) -> Place:
+    """The first problem with other fields."""
+    return Place(words, lambda problem: problem.but(**fields), few)
 
 
-def first_that_agrees(ask: Ask, problem: Problem, meanings: Mapping[str, Problem]) -> str:
-    """The first answer whose problem gives what the implementation gives for ``problem``; ``refused`` if it raises."""
-    meanings = {answer: _as_it_is_put(ask, meant) for answer, meant in meanings.items()}
-    try:
-        output = ask(problem)
-    except Unsupported:
-        raise
-    except Exception:  # an implementation may raise anything
-        return "refused"
-    if output.shape == expect(materialise(next(iter(meanings.values()))), "eager").shape and np.isnan(output).all():
+def shaped(words: str, shape: str, *, few: bool = False, **fields: Any) -> Place:
+    """The first problem of attention in another shape of the palette, and with other fields."""
+    return changed(words, few=few, **SHAPES[shape].fields, **fields)
+
+
+def multi_head_shaped(words: str, shape: str, *, few: bool = False, **fields: Any) -> Place:
+    """The first problem of multi-head attention in another shape of the palette, and with other fields."""
+    return changed(words, few=few, **{**MULTI_HEAD_SHAPES[shape].fields, **fields})
+
+
+IN_DTYPES = tuple(changed(dtype, few=dtype == "bfloat16", dtype=dtype) for dtype in DTYPES)
+IN_SHAPES = (
+    shaped("1 head with 65 queries and 67 keys", "tile"),
+    shaped("2 heads with 3 queries and 3 keys", "small", few=True),
+    shaped("2 heads with 2 queries and 1031 keys", "long"),
+)
+ONE_ARRAY = (Recipe("one-tensor"),)
+MULTI_HEAD_SELF = (
+    multi_head_shaped("1 head", "one-head"),
+    multi_head_shaped("8 heads", "many", few=True),
+    multi_head_shaped("8 heads with biases", "many", projection_bias=True, output="bias"),
+    changed("query, key and value of their own", source="cross"),
+    multi_head_shaped("8 heads with query, key and value of their own", "many", source="cross"),
+)
+MULTI_HEAD_CROSS = (
+    multi_head_shaped("1 head with 5 queries and 7 keys", "one-head", key_length=7),
+    multi_head_shaped("8 heads with 5 queries and 7 keys", "many", few=True, key_length=7),
+)
+
+
+def resembles(output: np.ndarray, meant: np.ndarray) -> bool:
+    """Whether two outputs are of one shape and differ by no more than COARSE anywhere; NaN is like nothing."""
+    if output.shape != meant.shape:
+        return False
+    got, want = output.astype(np.float64), meant.astype(np.float64)
+    return bool((np.abs(got - want) <= COARSE * np.abs(want).max(initial=0.0)).all())
+
+
+def meant_by(problem: Problem) -> np.ndarray:
+    """The right output for ``problem``, in float64."""
+    return expect(materialise(problem), "strict").output.astype(np.float64)
+
+
+def first_alike(output: np.ndarray, meanings: Mapping[str, Problem]) -> str:
+    """The first answer whose problem gives what ``output`` resembles; ``nan`` where it holds NaN, else ``other``."""
+    if np.isnan(output).any():
         return "nan"
-    return next((answer for answer, meant in meanings.items() if agrees(output, meant)), "other")
+    return next((answer for answer, meant in meanings.items() if resembles(output, meant_by(meant))), "other")
 
 
 def refused(ask: Ask, problem: Problem) -> str:

@@ -5,18 +5,37 @@ Answers are read off which outputs move with which inputs, and not off the value
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from conformance.errors import Unsupported
 from conformance.inputs import MultiHeadInputs
-from conformance.problem import Recipe
-from conformance.specification.asking import OTHER, REFUSED, KeyProblem, asked, attention_problems, masked, multi_head_problems
-from conformance.specification.model import Ask, Convention, Observer
+from conformance.problem import AttentionProblem, Recipe
+from conformance.specification.asking import (
+    COARSE,
+    IN_DTYPES,
+    IN_SHAPES,
+    MULTI_HEAD_CROSS,
+    MULTI_HEAD_SELF,
+    ONE_ARRAY,
+    OTHER,
+    REFUSED,
+    KeyProblem,
+    attention_problems,
+    changed,
+    masked,
+    multi_head_problems,
+    resembles,
+    shaped,
+)
+from conformance.specification.draw import KEY_FORMS
+from conformance.specification.model import Convention
+from conformance.specification.observing import Ask, Place, Question
 from conformance.values import materialise
 
 _NEGLIGIBLE = 1e-4  # of what one token contributes to an output; weights of the tokens that count are far larger
 _PADDING_SEED = 47  # hides keys in each form and shape that is asked
+_FEW_KEYS = 16  # so many can be shown one at a time, and be tried as the last one that a row sees
 
 
 def _outputs(ask: Ask, problem: KeyProblem, mask: Recipe) -> np.ndarray:
@@ -39,61 +58,99 @@ def _polarity(ask: Ask, problem: KeyProblem) -> str:
 
 
 def _empty_row(ask: Ask, problem: KeyProblem) -> str:
-    """The mean of V is the mean of what each key alone gives."""
-    rows = _outputs(ask, problem, Recipe("empty-rows", seed=1))[..., ::3, :]
+    """What two calls answer: what is left in memory, or drawn at random, is another thing each time."""
+    first, second = (_outputs(ask, problem, Recipe("empty-rows", seed=1))[..., ::3, :] for _ in range(2))
+    answer = _of_rows(ask, problem, first)
+    if answer != _of_rows(ask, problem, second):
+        return "unstable"
+    if answer == "other":
+        return "other" if resembles(second, first) else "unstable"
+    return "unstable" if answer == "zeros" and not np.array_equal(first, second) else answer
+
+
+def _of_rows(ask: Ask, problem: KeyProblem, rows: np.ndarray) -> str:
     if np.isnan(rows).all():
         return "nan"
-    if (rows == _of_no_key(problem)).all():
+    if not np.isfinite(rows).all():
+        return "other"
+    nothing, loudness = _of_no_key(problem)
+    if any((np.abs(rows - zero) <= _NEGLIGIBLE * loudness + COARSE * np.abs(zero)).all() for zero in (nothing, np.zeros(()))):
         return "zeros"
-    alone = np.stack([_outputs(ask, problem, Recipe("one-key", argument=float(j))) for j in range(problem.key_length)])
-    mean = alone.mean(axis=0)[..., ::3, :]
-    tells_keys_apart = bool((np.ptp(alone, axis=0).max(axis=-1) > 0).all())
-    return "mean" if tells_keys_apart and np.allclose(rows, mean, rtol=1e-4, atol=1e-4) else "other"
+    if isinstance(problem, AttentionProblem):
+        value = np.moveaxis(materialise(problem).arrays()["value"].astype(np.float64), -2, 0)[..., None, :]
+        if _is_mean(rows, np.repeat(value, problem.query_length, axis=-2), problem):
+            return "mean"
+    if problem.key_length > _FEW_KEYS:
+        return "other"
+    free = problem.but(causal="none")
+    alone = np.stack([_outputs(ask, free, Recipe("one-key", argument=float(j))) for j in range(problem.key_length)])
+    tells_keys_apart = bool((np.ptp(alone, axis=0).max(axis=-1) > COARSE * np.abs(alone).max()).all())
+    return "mean" if tells_keys_apart and _is_mean(rows, alone, problem) else "other"
 
 
-def _of_no_key(problem: KeyProblem) -> np.ndarray:
-    """The output where heads give zeros: 0, or the bias of the output projection."""
+def _is_mean(rows: np.ndarray, of_key: np.ndarray, problem: KeyProblem) -> bool:
+    """Whether ``rows`` are the mean of what each key gives, (keys, …, queries, width), or of those that causal alone leaves."""
+    means = [of_key.mean(axis=0)]
+    if problem.causal != "none":
+        left = np.tri(problem.query_length, problem.key_length)
+        means.append(np.einsum("qk,k...qc->...qc", left / left.sum(axis=1, keepdims=True), of_key))
+    return any(resembles(rows, mean[..., ::3, :]) for mean in means)
+
+
+def _of_no_key(problem: KeyProblem) -> tuple[np.ndarray, float]:
+    """The output where heads give zeros, 0 or the bias of the output projection; and how loud the values are."""
     inputs = materialise(problem)
     bias = inputs.weights.output_bias if isinstance(inputs, MultiHeadInputs) else None
-    return np.zeros(()) if bias is None else bias
+    loudness = float(np.abs(inputs.arrays()["value"].astype(np.float64)).max())
+    return np.zeros(()) if bias is None else bias.astype(np.float64), loudness
 
 
 def _alignment(ask: Ask, problem: KeyProblem) -> str:
-    """The last key that a row sees is the last one that, replaced together with all after it, moves the row."""
+    """The last key that a row sees is the last one that, replaced together with all after it, moves the row.
+
+    Of many keys, those near the diagonals are tried.
+    """
     problem = problem.but(causal="default")
     plain = ask(problem).astype(np.float64)
     if np.isnan(plain).all():
         return "nan"
-    last = np.zeros(problem.query_length, dtype=int)
-    for start in range(1, problem.key_length):
+    length, surplus = problem.query_length, problem.key_length - problem.query_length
+    starts = _starts(length, problem.key_length)
+    last = np.zeros(length, dtype=int)
+    for start in starts:
         other = ask(problem.but(edits=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
-        moved = np.moveaxis(np.abs(other - plain), -2, 0).reshape(problem.query_length, -1).max(axis=1)
-        last[~(moved <= _NEGLIGIBLE)] = start
-    rows, surplus = np.arange(problem.query_length), problem.key_length - problem.query_length
-    if (last == rows).all():
+        still = (np.abs(other - plain) <= _NEGLIGIBLE) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
+        moved = ~np.moveaxis(still, -2, 0).reshape(length, -1).all(axis=1)
+        last[moved] = start
+    tried = np.array([0, *starts])
+
+    def lies(diagonal: int) -> bool:
+        """Whether each row that sees a key sees those up to its diagonal."""
+        rows = [row for row in range(length) if row + diagonal >= 0]
+        return all(last[row] == tried[tried <= row + diagonal].max() for row in rows)
+
+    if lies(0):
         return "top-left"
-    return "bottom-right" if (last == rows + surplus).all() else "other"
+    return "bottom-right" if lies(surplus) else "other"
 
 
-def _or_refused(observer: Observer) -> Observer:
-    def observe(ask: Ask) -> str:
-        try:
-            return observer(ask)
-        except Unsupported:
-            raise
-        except Exception:  # an implementation may raise anything
-            return "refused"
-
-    return observe
+def _starts(query_length: int, key_length: int) -> list[int]:
+    """Keys from which on all are replaced: each of few, else those near both ends of both diagonals and between them."""
+    surplus = key_length - query_length
+    near = (1, 2, surplus, surplus + 1, key_length // 2, query_length - 1, query_length, key_length - 2, key_length - 1)
+    chosen = range(1, key_length) if key_length <= _FEW_KEYS else near
+    return sorted({start for start in chosen if 0 < start < key_length})
 
 
 def _behind_mask(tensor: str, number: str) -> Convention:
     name, word = {"K": "key", "V": "value"}[tensor], {"nan": "NaN", "inf": "infinity"}[number]
+    mask = Recipe("right-padding", seed=_PADDING_SEED)
 
-    def observe(ask: Ask, problem: KeyProblem) -> str:
-        edits = (Recipe(f"hidden-{name}", argument=float(number)),)
-        output = _outputs(ask, problem.but(edits=edits), Recipe("right-padding", seed=_PADDING_SEED))
-        return "contained" if np.isfinite(output).all() else "leaks"
+    def read(ask: Ask, problem: KeyProblem) -> str:
+        output = _outputs(ask, problem.but(edits=(Recipe(f"hidden-{name}", argument=float(number)),)), mask)
+        if not np.isfinite(output).all():
+            return "leaks"
+        return "contained" if resembles(output, _outputs(ask, problem, mask)) else "other"
 
     return Convention(
         id=f"CON-{number.upper()}-BEHIND-MASK-{tensor}",
@@ -102,18 +159,38 @@ def _behind_mask(tensor: str, number: str) -> Convention:
         answers={
             "contained": "the output is as if the hidden entry were an ordinary number",
             "leaks": "the output is not finite",
+            "other": "the output is finite, and another than with an ordinary number there",
         },
-        observers=_of_masks(observe, "b11k", source="cross"),
+        legitimate=frozenset({"contained", "leaks"}),
+        questions=_of_masks(
+            read, "b11k", source="cross", places=IN_SHAPES, multi_head=(*MULTI_HEAD_CROSS, changed("causal", causal="top-left"))
+        ),
     )
 
 
-def _of_masks(observe: Callable[[Ask, KeyProblem], str], form: str, source: str = "self") -> dict[str, Observer]:
-    """Observers by operation, which ask with a mask of ``form`` if they can; multi-head attention as self- or cross-attention."""
+def _of_masks(
+    read: Callable[[Ask, Any], str],
+    form: str,
+    *,
+    source: str = "self",
+    places: tuple[Place, ...] = (),
+    multi_head: tuple[Place, ...] = (),
+) -> dict[str, Question]:
+    """Questions by operation, asked with a mask of ``form`` if they can; multi-head attention as self- or cross-attention.
+
+    ``places`` are those of attention beside the dtypes, ``multi_head`` those of multi-head attention.
+    """
     return {
-        "attention": asked(observe, lambda: masked(attention_problems(), form)),
-        "multi_head_attention": asked(observe, lambda: masked(multi_head_problems(source), form)),
+        "attention": Question(problems=lambda: masked(attention_problems(), form), read=read, places=(*IN_DTYPES, *places)),
+        "multi_head_attention": Question(
+            problems=lambda: masked(multi_head_problems(source), form), read=read, places=(*IN_DTYPES, *multi_head)
+        ),
     }
 
+
+_IN_FORMS = tuple(changed(f"a mask of form {form}", mask=Recipe("all", form=form)) for form in KEY_FORMS)
+_CAUSAL = shaped("causal", "square", causal="top-left")
+_ONE_ARRAY = shaped("one array for query, key and value", "square", edits=ONE_ARRAY)
 
 MASK_CONVENTIONS: tuple[Convention, ...] = (
     Convention(
@@ -121,12 +198,19 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
         question="What does a query give from which every key is hidden?",
         source="pytorch#103963; pytorch#103749; mlx#2608",
         answers={
-            "zeros": "zeros, which an output projection turns into its bias",
-            "mean": "the mean of all V, hidden ones included",
-            "nan": "NaN",
+            "zeros": "zeros, or zeros of the heads, which an output projection turns into its bias",
+            "mean": "the mean of all V, hidden ones included, or of those that causal leaves",
+            "nan": "NaN, as softmax over nothing but −∞ gives",
+            "unstable": "something else in each call",
             "other": OTHER,
         },
-        observers=_of_masks(_empty_row, "b1qk"),
+        legitimate=frozenset({"zeros", "mean", "nan"}),
+        questions=_of_masks(
+            _empty_row,
+            "b1qk",
+            places=(*IN_SHAPES, _CAUSAL, _ONE_ARRAY),
+            multi_head=(*MULTI_HEAD_SELF, changed("causal", causal="top-left")),
+        ),
     ),
     _behind_mask("K", "nan"),
     _behind_mask("V", "nan"),
@@ -142,11 +226,27 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
             "refused": REFUSED,
             "other": OTHER,
         },
-        observers={
-            "attention": _or_refused(asked(_alignment, attention_problems)),
-            "multi_head_attention": _or_refused(asked(_alignment, lambda: multi_head_problems("cross"))),
+        legitimate=frozenset({"top-left", "bottom-right"}),
+        questions={
+            "attention": Question(
+                problems=attention_problems,
+                read=_alignment,
+                places=(
+                    *IN_DTYPES,
+                    shaped("1 head with 65 queries and 67 keys", "tile"),
+                    shaped("2 heads with 2 queries and 1031 keys", "long"),
+                    shaped("1 query and 13 keys", "decode", few=True),
+                    shaped("13 queries and 7 keys", "tall"),
+                ),
+            ),
+            "multi_head_attention": Question(
+                problems=lambda: multi_head_problems("cross"),
+                read=_alignment,
+                places=(*IN_DTYPES, *MULTI_HEAD_CROSS, changed("1 query and 7 keys", query_length=1)),
+            ),
         },
         native=True,
+        otherwise="Causal problems of unequal lengths are then asked by mask or bias, if it takes one, and judged so.",
     ),
     Convention(
         id="CON-POLARITY",
@@ -157,8 +257,15 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
             "true-ignores": "the key is hidden from the query",
             "other": OTHER,
         },
-        observers=_of_masks(_polarity, "b1qk"),
+        legitimate=frozenset({"true-attends", "true-ignores"}),
+        questions=_of_masks(
+            _polarity,
+            "b1qk",
+            places=(*IN_SHAPES, *_IN_FORMS, _ONE_ARRAY),
+            multi_head=(*MULTI_HEAD_SELF, *_IN_FORMS),
+        ),
         native=True,
+        otherwise="It is judged by the answer of the first place, and as if True meant attend where that is none of these.",
     ),
     Convention(
         id="CON-PADDING-POLARITY",
@@ -169,7 +276,9 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
             "true-ignores": "the key is hidden from all queries",
             "other": OTHER,
         },
-        observers=_of_masks(_polarity, "b11k"),
+        legitimate=frozenset({"true-attends", "true-ignores"}),
+        questions=_of_masks(_polarity, "b11k", places=(*IN_SHAPES, _ONE_ARRAY), multi_head=MULTI_HEAD_SELF),
         by="padding",
+        otherwise="It is judged by the answer of the first place, and as if True meant attend where that is none of these.",
     ),
 )

@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from conformance.problem import Problem
 from conformance.specification.draw import AnyDraw
+from conformance.specification.observing import ANYWHERE, RAISES, Ask, Observation, Places, Question
 
 AREAS: dict[str, str] = {
     "OUT": "Outputs",
@@ -81,34 +80,44 @@ class Requirement:
         return self.id.split("-")[1]
 
 
-Ask = Callable[[Problem], np.ndarray]
-Observer = Callable[[Ask], str]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """A point on which released APIs legitimately differ: observed, compared with what is declared, never right or wrong.
+    """A point on which released APIs differ: observed, and compared with what is declared.
 
-    ``observers`` holds, for each operation of which the question is asked, a function that receives ``ask`` and returns a key of
-    ``answers``. ``ask`` runs the implementation on a problem and returns its output; it raises ``Unsupported`` where the
-    implementation lacks a feature, and lets its exceptions through. ``native``: the question is what the implementation's own
-    parameters mean, so that ``ask`` does not rewrite the inputs to get round a lack of them. ``by``: the way
-    (conformance/routes.py) by which alone it is asked, where it is about that way.
+    ``answers`` are all that are told apart, with what each means. Those in ``legitimate`` are how interfaces may differ; another
+    one is wrong wherever the feature is offered, and so is one that is not the same everywhere. ``questions`` says, for each
+    operation of which it is asked, how. ``native``: the question is what the implementation's own parameters mean, so that
+    ``ask`` does not rewrite the inputs to get round a lack of them. ``by``: the way (conformance/routes.py) by which alone it is
+    asked, where it is about that way. ``otherwise`` says what the suite does all the same where the answer is not legitimate.
     """
 
     id: str
     question: str
     source: str
     answers: dict[str, str]
-    observers: Mapping[str, Observer]
+    legitimate: frozenset[str]
+    questions: Mapping[str, Question]
     native: bool = False
     by: str = ""
+    otherwise: str = ""
+
+    def __post_init__(self) -> None:
+        assert self.legitimate and self.legitimate <= set(self.answers), self.id
 
     @property
     def operations(self) -> tuple[str, ...]:
         """The operations of which the question is asked."""
-        return tuple(self.observers)
+        return tuple(self.questions)
 
-    def observe(self, ask: Ask, operation: str) -> str:
-        """The answer that the outputs of an implementation of ``operation`` give. Raises Unsupported, and what ``ask`` raises."""
-        return self.observers[operation](ask)
+    @property
+    def known_answers(self) -> tuple[str, ...]:
+        """All that can be observed."""
+        return (*self.answers, *ANYWHERE)
+
+    def meaning(self, answer: str) -> str:
+        return self.answers.get(answer) or ANYWHERE[answer]
+
+    def observe(self, ask: Ask, operation: str, *, places: Places = "all") -> Observation:
+        """What the outputs of an implementation of ``operation`` answer. Raises Unsupported where no form of the question can be
+        asked."""
+        return self.questions[operation].observe(ask, raising="refused" if "refused" in self.answers else RAISES, places=places)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from conformance.dtypes import round_to
+from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs
 from conformance.problem import Cookbook
 from conformance.values.stream import Stream
@@ -184,6 +185,15 @@ def zero_channels(inputs: AttentionInputs, stream: Stream, argument: float | Non
     query[..., (query.shape[-1] + 1) // 2 :] = 0
     key[..., (key.shape[-1] + 1) // 2 :] = 0
     return replace(inputs, query=query, key=key)
+
+
+@EDITS.entry("one-tensor")
+def one_tensor(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
+    """Query, key and value are one array, the query: some code takes another path where ``query is key``."""
+    shapes = inputs.query.shape, inputs.key.shape, inputs.value.shape
+    if len(set(shapes)) > 1:
+        raise ProblemError(f"The edit one-tensor needs query, key and value of one shape, not {', '.join(map(str, shapes))}.")
+    return replace(inputs, key=inputs.query, value=inputs.query)
 
 
 @EDITS.entry("suffix")

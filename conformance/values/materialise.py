@@ -56,6 +56,9 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
             "which does not go with causal: its alignment is meant for the lengths that the problem names."
         )
     others, key = ("contiguous", "transposed") if problem.layout == "mixed" else (problem.layout, problem.layout)
+    if inputs.query is inputs.key is inputs.value and others == key:
+        one = lay_out(inputs.query, key)
+        return replace(inputs, query=one, key=one, value=one)
     return replace(inputs, query=lay_out(inputs.query, others), key=lay_out(inputs.key, key), value=lay_out(inputs.value, others))
 
 
@@ -99,5 +102,6 @@ def _sinusoidal(problem: SinusoidalProblem) -> SinusoidalInputs:
         LAWS.find(problem.values)
         x = round_to(Stream(problem.values.seed, "value").normal(problem.batch, problem.length, problem.width), problem.dtype)
     return SinusoidalInputs(
-        length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement, rows=problem.rows, x=x
-    )
+        length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement,
+        frequencies=problem.frequencies, rows=problem.rows, x=x,
+    )  # fmt: skip

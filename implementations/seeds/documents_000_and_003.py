@@ -119,10 +119,10 @@ IMPLEMENTATIONS = (
         positional,
         Support(
             operation="sinusoidal_encoding",
-            lacks=frozenset({"concatenated"}),
+            lacks=frozenset({"concatenated", "odd-width"}),
             conventions={
                 "CON-SINUSOID-ARRANGEMENT": "interleaved",
-                "CON-ODD-WIDTH": "refused",
+                "CON-SINUSOID-FREQUENCIES": "d",
                 "CON-BEYOND-MAX-LEN": "refused",
             },
             binds=True,

@@ -121,7 +121,9 @@ def accuracy(*values: float, dtype: str = "float32", profile: str = "strict") ->
 
 
 def convention(implementation: str = "fine", identifier: str = "CON-EMPTY-ROW", **changes: Any) -> Convention:
-    defaults: dict[str, Any] = {"declared": "zeros", "observed": "zeros", "agrees": True}
+    wrong = changes.get("agrees") is False
+    status = "unexpected" if wrong else "expected"
+    defaults: dict[str, Any] = {"declared": "zeros", "observed": "zeros", "agrees": True, "status": status}
     return Convention(id=identifier, implementation=implementation, **{**defaults, **changes})
 
 
