@@ -18,7 +18,7 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
     """How many of the judged requirements passed or, with a dtype, how many golden and designed cases in it, and the largest r
     under its numerics profile.
 
-    Grey is a run that may not be cited or judged nothing; red has unexpected failures, yellow known ones. Raises UsageError for
+    Grey is a run that may not be cited or judged nothing; red has unexpected failures or answers to conventions, yellow known ones. Raises UsageError for
     an implementation or dtype that the run does not have.
     """
     entry = run.implementations.get(implementation)
@@ -86,7 +86,9 @@ def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
     told = f"{counts[tallies.PASSED]}/{judged} requirements"
     if counts[tallies.UNSUPPORTED]:
         told += f", {counts[tallies.UNSUPPORTED]} unsupported"
-    return told, _colour(counts[tallies.UNEXPECTED], counts[tallies.KNOWN])
+    answers = [convention for convention in run.conventions if convention.implementation == implementation]
+    unexpected = counts[tallies.UNEXPECTED] + sum(answer.status == "unexpected" for answer in answers)
+    return told, _colour(unexpected, counts[tallies.KNOWN] + sum(bool(answer.reason) for answer in answers))
 
 
 def _of_dtype(run: Run, implementation: str, dtype: str) -> tuple[str, str]:
