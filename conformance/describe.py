@@ -18,6 +18,7 @@ from conformance.oracle.profiles import UNDECLARED
 from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
+from conformance.specification.observing import MIXED, Observation
 
 WIDTH = 116
 
@@ -126,10 +127,21 @@ def _conventions(implementation: Implementation, observe: bool) -> str:
     for question in conventions().values():
         declared = implementation.support.conventions.get(question.id)
         if implementation.operation in question.operations or declared:
-            observed = subject.observe(question.id) if observe else "cannot run here"
-            differ = observe and declared is not None and observed not in (declared, "unsupported")
-            rows.append((question.id, declared or "–", observed, "they differ" if differ else ""))
-    return tabulate(rows, ("convention", "declared", "observed", "")).rstrip()
+            seen = subject.observation(question.id) if observe else None
+            observed = "cannot run here" if not observe else seen.answer if seen else "unsupported"
+            rows.append((question.id, declared or "–", observed, _remark(question, declared, seen)))
+    return tabulate(rows, ("convention", "declared", "observed", ""), maxcolwidths=[None, None, None, 60]).rstrip()
+
+
+def _remark(question: Convention, declared: str | None, seen: Observation | None) -> str:
+    """What is wrong with an answer; nothing where nothing is."""
+    if seen is None:
+        return ""
+    if seen.answer == MIXED:
+        return seen.places
+    if seen.answer not in question.legitimate:
+        return seen.raised.get(seen.answer) or f"no answer that an interface should have: {question.meaning(seen.answer)}"
+    return "they differ" if declared not in (None, seen.answer) else ""
 
 
 def _requirement(requirement: Requirement) -> str:
@@ -173,7 +185,11 @@ def _golden_case(case: GoldenCase) -> str:
 def _convention(convention: Convention) -> str:
     width = max(map(len, convention.answers))
     answers = [
-        textwrap.fill(f"  {answer:<{width}}  {meaning}", WIDTH, subsequent_indent=" " * (width + 4))
+        textwrap.fill(
+            f"  {answer:<{width}}  {meaning}{'' if answer in convention.legitimate else ' (unexpected)'}",
+            WIDTH,
+            subsequent_indent=" " * (width + 4),
+        )
         for answer, meaning in convention.answers.items()
     ]
     lines = [("operations", ", ".join(convention.operations)), ("source", convention.source)]

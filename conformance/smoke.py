@@ -17,7 +17,6 @@ from conformance.soundness import UNSOUND, Trial, variants
 from conformance.verdict import Outcome
 
 OK, FAIL, NOTE = "ok", "FAIL", "note"
-MATTERS_OF_CONVENTION = frozenset({"odd-width"})  # they may be refused
 WAYS_OUT = {
     "dtype": "leave it out of Support.dtypes",
     "feature": "name it in Support.lacks",
@@ -109,8 +108,6 @@ class _Trial:
             return Finding(NOTE, f"{kind} {name}", f"declared, but never asked for, since the declaration excludes {lacking}")
         if judgement.verdict.outcome not in UNSOUND:
             return None
-        if name in MATTERS_OF_CONVENTION:
-            return Finding(NOTE, f"{kind} {name}", f"refused, as it may be: {judgement.verdict.message}")
         message = self.trial.explained(judgement).rstrip(".")
         return Finding(FAIL, f"{kind} {name}", f"{message}. Mend it, or {WAYS_OUT[kind]}.")
 

@@ -31,6 +31,9 @@ PROBLEMS = (
     f"{MULTI} batch=1 heads=2 length=5 model=6 inner=6 values=gaussian.1#15 weights=shared causal=top-left lengths=4",
     "sinusoidal_encoding length=5000 width=10 dtype={} arrangement=interleaved rows=0,1,17,4999",
     "sinusoidal_encoding length=9 width=7 dtype={} arrangement=concatenated",
+    "sinusoidal_encoding length=5000 width=10 dtype={} arrangement=concatenated frequencies=d/2-1 rows=0,1,17,4999",
+    "sinusoidal_encoding length=9 width=7 dtype={} arrangement=interleaved frequencies=d/2-1",
+    "sinusoidal_encoding length=9 width=2 dtype={} arrangement=interleaved frequencies=d/2-1",
     "sinusoidal_encoding length=6 width=8 dtype={} arrangement=interleaved batch=2 values=gaussian.1#16",
 )
 EXACT = {
@@ -154,6 +157,15 @@ def test_sinusoidal_arrangements_and_an_odd_width() -> None:
     added = exact.sinusoidal_encoding(replace(inputs, rows=(2,), x=x))
     assert added.shape == (2, 1, 5)
     assert added[1, 0] == pytest.approx([8.0 + e for e in interleaved], rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("width", "frequencies"), [(6, (1.0, 1e-2, 1e-4)), (5, (1.0, 1e-2, 1e-4)), (3, (1.0, 1e-4)), (2, (1.0,))]
+)
+def test_frequencies_from_1_to_a_ten_thousandth(width: int, frequencies: tuple[float, ...]) -> None:
+    inputs = SinusoidalInputs(length=4, width=width, dtype="float64", arrangement="concatenated", frequencies="d/2-1")
+    due = [math.sin(3 * w) for w in frequencies] + [math.cos(3 * w) for w in frequencies[: width // 2]]
+    assert exact.sinusoidal_encoding(inputs)[3] == pytest.approx(due, rel=1e-15)
 
 
 @pytest.mark.parametrize(

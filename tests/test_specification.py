@@ -140,4 +140,4 @@ def test_the_document_names_everything():
         assert f"### {identifier}\n\n**{requirement.sentence}**" in text
     for identifier, convention in conventions().items():
         assert f"### {identifier}\n" in text
-        assert all(f"- `{answer}`: " in text for answer in convention.answers)
+        assert all(f"`{answer}`" in text for answer in convention.answers)

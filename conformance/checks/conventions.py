@@ -46,11 +46,7 @@ def _message(question: Question, declared: str | None, seen: Observation, status
 
 def _seen(question: Question, seen: Observation) -> str:
     if seen.answer == MIXED:
-        parts = sorted(seen.where.items(), key=lambda part: len(part[1]))
-        commonest, places = parts[-1]
-        told = [f"{answer!r} for {', for '.join(words)}" for answer, words in parts[:-1]]
-        rest = f"{commonest!r} in the other {len(places)} places" if len(places) > 1 else f"{commonest!r} for {places[0]}"
-        return f"{question.question} It is not the same everywhere: {'; '.join([*told, rest])}.{_raised(seen)}"
+        return f"{question.question} It is not the same everywhere: {seen.places}.{_raised(seen)}"
     allowed = " or ".join(f"{answer!r}" for answer in question.answers if answer in question.legitimate)
     number = len(seen.where.get(seen.answer, ()))
     each = f" in each of {number} places" if number > 1 else ""

@@ -18,9 +18,10 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
     """How many of the judged requirements passed or, with a dtype, how many golden and designed cases in it, and the largest r
     under its numerics profile.
 
-    Grey is a run that may not be cited or judged nothing; red has unexpected failures or areas that are neither offered nor
-    declared as lacking, yellow known failures. Green names the areas that were not judged, and is bright where there are none.
-    Raises UsageError for a run that is only a part of one, and for an implementation or dtype that the run does not have.
+    Grey is a run that may not be cited or judged nothing; red has unexpected failures or answers to conventions, or areas that
+    are neither offered nor declared as lacking; yellow has known ones. Green names the areas that were not judged, and is bright
+    where there are none. Raises UsageError for a run that is only a part of one, and for an implementation or dtype that the run
+    does not have.
     """
     if run.partial:
         raise UsageError(f"There is no badge of a part of a run. {run.partial}")
@@ -96,8 +97,10 @@ def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
     areas = [area for (name, area), coverage in run.coverages.items() if name == implementation and not coverage.judged]
     if areas:
         told += f", nothing of {', '.join(areas)} judged"
-    oversights = sum(one.implementation == implementation for one in run.undeclared)
-    colour = _colour(counts[tallies.UNEXPECTED] + oversights, counts[tallies.KNOWN])
+    answers = [convention for convention in run.conventions if convention.implementation == implementation]
+    unexpected = counts[tallies.UNEXPECTED] + sum(answer.status == "unexpected" for answer in answers)
+    unexpected += sum(one.implementation == implementation for one in run.undeclared)
+    colour = _colour(unexpected, counts[tallies.KNOWN] + sum(bool(answer.reason) for answer in answers))
     return told, PARTLY if areas and colour == RIGHT else colour
 
 

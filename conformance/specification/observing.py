@@ -47,6 +47,14 @@ class Observation:
     texts: Mapping[str, str]
     raised: Mapping[str, str]
 
+    @property
+    def places(self) -> str:
+        """Where which answer was seen, in words: the commonest is that of the other places."""
+        *rarer, (commonest, places) = sorted(self.where.items(), key=lambda part: len(part[1]))
+        told = [f"{answer!r} for {', for '.join(words)}" for answer, words in rarer]
+        rest = f"in the other {len(places)} places" if len(places) > 1 else f"for {places[0]}"
+        return "; ".join([*told, f"{commonest!r} {rest}"])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:

@@ -37,7 +37,7 @@ def _positional(
 _TABLE = (
     _positional(
         1,
-        "Position p, pair i holds sin(p ω) and cos(p ω) with ω = 10000^(−2i/d).",
+        "Position p, pair i holds sin(p ω) and cos(p ω) with ω = 10000^(−2i/d), or what CON-SINUSOID-FREQUENCIES has instead.",
         "Both of a pair share one frequency, and the exponent counts pairs, not columns.",
         f"{_VASWANI}; Kyubyong/transformer#38; SamLynnEvans/Transformer#25",
         sinusoidal(10, 6, ALL),
@@ -64,8 +64,8 @@ _TABLE = (
     ),
     _positional(
         4,
-        "The last pair turns with frequency 10000^(−(d − 2)/d).",
-        "A denominator of d/2 − 1 ends at 1/10000, which is another encoding.",
+        "The last pair turns with frequency 10000^(−(d − 2)/d), or with 1/10000 where CON-SINUSOID-FREQUENCIES is d/2-1.",
+        "A denominator of d/2 − 1 ends at 1/10000, which is another encoding: an implementation has the one or the other.",
         f"{_VASWANI}; tensor2tensor's timing signal",
         sinusoidal(2000, 4, ALL, rows=(1000, 1999)),
         sinusoidal(2000, 64, ALL, rows=(1, 1999)),

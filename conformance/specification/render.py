@@ -18,10 +18,11 @@ Version {SPEC_VERSION}. Made from `conformance/specification/` by `python -m con
 
 Attention is softmax(scale · Q Kᵀ + bias, over the visible keys) · V, with Q of shape (batch, query heads, Lq, d), K
 (batch, key heads, Lk, d), V (batch, key heads, Lk, dv). A **requirement** is one testable sentence that mathematics settles.
-A **convention** is a point on which released interfaces differ: it is observed and shown, and is no failure unless an
-implementation declares another answer. Ids are permanent: an id is never given to another sentence, and stays when its
-requirement is withdrawn. Words are used as in IEEE 754; *visible* means neither masked nor beyond the causal limit or the
-key length, nor under a bias of −∞.
+A **convention** is a point on which released interfaces differ: it is observed and shown. Answers in bold are those that
+interfaces may have; another one is unexpected, and so is one that is not the same in all places in which it is asked (*mixed*),
+or not the declared one. Ids are permanent: an id is never given to another sentence, and stays when its requirement is
+withdrawn. Words are used as in IEEE 754; *visible* means neither masked nor beyond the causal limit or the key length, nor under
+a bias of −∞.
 
 How a requirement is checked:
 """
@@ -94,8 +95,13 @@ def _convention(convention: Convention) -> Iterator[str]:
     yield f"**{convention.question}** ({_listed(f'`{operation}`' for operation in convention.operations)})"
     yield ""
     for answer, meaning in convention.answers.items():
-        yield f"- `{answer}`: {meaning}"
+        name = f"**`{answer}`**" if answer in convention.legitimate else f"`{answer}`"
+        yield f"- {name}: {meaning}"
     yield ""
+    for operation, question in convention.questions.items():
+        places = "; ".join(place.words for place in question.places)
+        yield f"Asked of `{operation}` also in other places: {places}."
+        yield ""
     yield f"*Source:* {convention.source}."
     yield ""
 
