@@ -27,13 +27,14 @@ class Failures:
         self._ended: dict[str, list[str]] = {}  # requirements whose items ended the process or were ended
 
     def note(self, record: Case | Item) -> None:
-        """Known failures say nothing here, nor do invalid requests, of which any answer passes."""
+        """Known failures say nothing here, nor do passes of what does not judge values: a wrong output may be of the due
+        form."""
         if isinstance(record, Item):
             if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT) and record.status == "unexpected":
                 self._ended.setdefault(record.implementation, []).append(record.requirement)
         elif record.outcome.is_failure and record.status == "unexpected":
             self._note_failing(record, kind_of(record.outcome, record.message))
-        elif record.outcome is Outcome.PASS and requirements()[record.requirement].check != "refuses":
+        elif record.outcome is Outcome.PASS and requirements()[record.requirement].judges_values:
             passing = self._passing.setdefault(record.implementation, {})
             if len(passing) < KEPT:
                 passing[record.text] = None
