@@ -8,6 +8,7 @@ from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison
 from conformance.records import Case, Item, Run
 from conformance.reports import tallies
+from conformance.reports.speed import timed
 
 SHOWN = 10  # errors that GitHub shows of a step
 SHOWN_CHANGES = 20
@@ -69,6 +70,9 @@ def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
         title = f"{convention.id} on {convention.implementation}: not as declared"
         told = f"Declared {convention.declared}, observed {convention.observed}. {convention.message}".strip()
         yield _error(title, told, places[convention.implementation])
+    for timing in run.wrong_timings:
+        title = f"{timing.outcome} on {timing.implementation} when timed"
+        yield _error(title, f"{timed(timing)}\n{timing.message}".strip(), places[timing.implementation])
 
 
 def _message(run: Run, item: Item, cases: list[Case]) -> str:

@@ -1,7 +1,7 @@
 """What the expectations make of outcomes."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from conformance.errors import UsageError
@@ -73,6 +73,10 @@ class ImplementationExpectations:
             if entry.expected.outcome == outcome:
                 return Status(True, entry.expected.reason)
         return Status(not outcome.is_failure)
+
+    def entries(self) -> Iterator[Expected]:
+        """All that hold."""
+        yield from (entry.expected for entries in self._entries.values() for entry in entries)
 
     def unmatched(self, requirement: str | None = None) -> list[str]:
         """A sentence for each thing that an expectation names and that was not among the golden and designed cases judged so far.

@@ -13,6 +13,7 @@ from conformance.records.model import (
     Convention,
     Counts,
     Diagnosis,
+    DtypeResult,
     Environment,
     Explanation,
     Growth,
@@ -33,7 +34,7 @@ from conformance.records.shards import merge_files, merge_shards
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Diagnosis", "Environment", "Explanation",
+    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Diagnosis", "DtypeResult", "Environment", "Explanation",
     "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
     "RequirementEntry", "Run", "SelfComparison", "Tier", "Timing", "command_line", "current_environment", "decode",
     "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",

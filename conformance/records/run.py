@@ -16,6 +16,7 @@ from conformance.records.model import (
     Convention,
     Counts,
     Diagnosis,
+    DtypeResult,
     Environment,
     Footer,
     Growth,
@@ -25,6 +26,7 @@ from conformance.records.model import (
     Line,
     RequirementEntry,
     SelfComparison,
+    StatusWord,
     Timing,
 )
 from conformance.verdict import Outcome
@@ -74,8 +76,7 @@ class Run:
         worst = max(footer.exit_code for footer in self.footers)
         if worst or len(self.footers) == 1:
             return worst
-        unexpected = len(self.unexpected) + len(self.disagreements)
-        return int(exit_code(unexpected=unexpected, enough_cases=any(item.outcome.was_run for item in self.items)))
+        return int(exit_code(unexpected=self.surprises, enough_cases=any(item.outcome.was_run for item in self.items)))
 
     @property
     def not_conformance(self) -> str:
@@ -114,6 +115,20 @@ class Run:
     def disagreements(self) -> tuple[Convention, ...]:
         """Conventions that are not as declared; they count as unexpected, too."""
         return tuple(convention for convention in self.conventions if convention.agrees is False)
+
+    @cached_property
+    def wrong_timings(self) -> tuple[Timing | Growth, ...]:
+        """Timed calls whose own output failed, where that is not known; they count as unexpected, too."""
+        return tuple(timing for timing in self.timed if timing.status == "unexpected")
+
+    @property
+    def timed(self) -> tuple[Timing | Growth, ...]:
+        return (*self.timings, *self.growths)
+
+    @property
+    def surprises(self) -> int:
+        """All that is unexpected: what the exit code, the footers and the verdict count."""
+        return len(self.unexpected) + len(self.disagreements) + len(self.wrong_timings)
 
 
 def merge(runs: Iterable[Run]) -> Run:
@@ -201,20 +216,44 @@ def _merged_items(items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def _merged_item(group: Sequence[Item]) -> Item:
-    counts = {name: sum(getattr(item.counts, name) for item in group) for name in Counts.__struct_fields__}
     return Item(
         requirement=group[0].requirement,
         implementation=group[0].implementation,
         outcome=_worst([item.outcome for item in group]),
-        status="unexpected" if any(item.status == "unexpected" for item in group) else "expected",
+        status=_status(group),
         reason="; ".join(dict.fromkeys(item.reason for item in group if item.reason)),
-        counts=Counts(**counts),
+        counts=_sum(item.counts for item in group),
+        dtypes=_merged_dtypes(group),
         examples=sum(item.examples for item in group),
         seconds=sum(item.seconds for item in group),
         implementation_seconds=sum(item.implementation_seconds for item in group),
         accuracy=Accuracy.of(*(item.accuracy for item in group)).entries(),
         observations={name: value for item in group for name, value in item.observations.items()},
     )
+
+
+def _merged_dtypes(group: Sequence[Item]) -> dict[str, DtypeResult]:
+    found: dict[str, list[DtypeResult]] = {}
+    for item in group:
+        for dtype, result in item.dtypes.items():
+            found.setdefault(dtype, []).append(result)
+    return {
+        dtype: DtypeResult(
+            outcome=_worst([result.outcome for result in results]),
+            status=_status(results),
+            counts=_sum(result.counts for result in results),
+        )
+        for dtype, results in found.items()
+    }
+
+
+def _sum(several: Iterable[Counts]) -> Counts:
+    several = list(several)
+    return Counts(**{name: sum(getattr(counts, name) for counts in several) for name in Counts.__struct_fields__})
+
+
+def _status(results: Iterable[Item | DtypeResult]) -> StatusWord:
+    return "unexpected" if any(result.status == "unexpected" for result in results) else "expected"
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:

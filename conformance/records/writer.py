@@ -10,7 +10,7 @@ from typing import BinaryIO
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records.lines import encode
-from conformance.records.model import LISTS, Convention, Footer, Header, Item, Line, Totals
+from conformance.records.model import LISTS, Convention, Footer, Growth, Header, Item, Line, Timing, Totals
 from conformance.verdict import Outcome
 
 
@@ -55,6 +55,7 @@ class RecordWriter:
         self._kinds[type(record)] += 1
         if isinstance(record, Item):
             self._outcomes[record.outcome] += 1
+        if isinstance(record, Item | Timing | Growth):
             self.unexpected += record.status == "unexpected"
         elif isinstance(record, Convention):
             self.unexpected += record.agrees is False

@@ -44,19 +44,6 @@ def stamp(run: Run) -> str:
     return f"NOT A CONFORMANCE RESULT. {run.not_conformance}" if run.not_conformance else ""
 
 
-def verdict(run: Run) -> str:
-    """The run in one sentence."""
-    if run.timings and not run.items:
-        return "Timings alone: no requirement was run."
-    number, conventions = len(run.unexpected), len(run.disagreements)
-    if not number and not conventions:
-        return f"Every result is as expected ({len(run.items)} in all)."
-    parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []
-    if conventions:
-        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as declared")
-    return ", and ".join(parts) + "."
-
-
 def provenance(run: Run) -> list[str]:
     """Which suite ran what, where and when, a line each."""
     header = run.header

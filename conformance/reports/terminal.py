@@ -7,11 +7,13 @@ from tabulate import tabulate
 
 from conformance.records import Run
 from conformance.reports import speed, tables
-from conformance.reports.format import stamp, verdict
+from conformance.reports.causes import causes, listed, unexplained
+from conformance.reports.format import stamp
+from conformance.reports.verdict import lines
 from conformance.verdict import Outcome
 
 UNSOUND = (Outcome.ERROR, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
-SHOWN_LINES, SHOWN_IDS = 20, 6
+SHOWN_LINES = 20
 WIDTH = 116
 
 
@@ -27,6 +29,7 @@ def terminal_summary(run: Run) -> str:
     which are thus read last."""
     shown = (
         tables.conformance_table(run),
+        *_dtypes(run),
         tables.answers_table(run),
         tables.accuracy_table(run),
         *speed.speed_tables(run),
@@ -37,8 +40,13 @@ def terminal_summary(run: Run) -> str:
     parts = [render_table(table) for table in shown if table.rows]
     parts.append("\n".join([*_inverted(run), *_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
-    parts.append("\n".join(filter(None, (verdict(run), stamp(run)))))
+    parts.append("\n".join(filter(None, (*lines(run), stamp(run)))))
     return "\n\n".join(filter(None, parts))
+
+
+def _dtypes(run: Run) -> list[tables.Table]:
+    """Where something is unexpected: otherwise the accuracy says enough of dtypes."""
+    return [tables.dtypes_table(run)] if run.unexpected else []
 
 
 def _inverted(run: Run) -> list[str]:
@@ -64,19 +72,18 @@ def _unsound(run: Run) -> list[str]:
 
 
 def _unexpected(run: Run) -> list[str]:
-    """A line for each outcome of each implementation, the rarest first: what happens once drowns easily."""
+    """A line for each outcome of each implementation, the rarest first: what happens once drowns easily. What has a cause in
+    common is one line, whatever its outcomes."""
+    found = causes(run)
     groups: dict[tuple[str, str], list[str]] = {}
-    for item in run.unexpected:
+    for item in unexplained(run, found):
         groups.setdefault((item.implementation, item.outcome), []).append(item.requirement)
     lines = [
-        f"UNEXPECTED {outcome} on {name}: {_listed(identifiers)}"
+        f"UNEXPECTED {outcome} on {name}: {listed(identifiers)}"
         for (name, outcome), identifiers in sorted(groups.items(), key=lambda group: len(group[1]))
     ]
+    lines += [f"UNEXPECTED on {cause.implementation}, {cause.title}: {listed(cause.requirements)}" for cause in found]
+    lines += [f"UNEXPECTED {t.outcome} on {t.implementation}: timed output, {speed.timed(t)}" for t in run.wrong_timings]
     lines += [f"UNEXPECTED {c.id} on {c.implementation}: declared {c.declared}, observed {c.observed}" for c in run.disagreements]
     left = len(lines) - SHOWN_LINES
     return lines if left <= 0 else [*lines[:SHOWN_LINES], f"… and {left} more such lines"]
-
-
-def _listed(identifiers: list[str]) -> str:
-    more = f" and {len(identifiers) - SHOWN_IDS} more" if len(identifiers) > SHOWN_IDS else ""
-    return ", ".join(identifiers[:SHOWN_IDS]) + more

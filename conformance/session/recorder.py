@@ -306,14 +306,15 @@ class Recorder:
         timed = [i.name for i in self.settings.implementations if i.name in self._passing]
         names, words = self._asked_for()
         roster, seed = Roster(names, tuple(words.items())), self.settings.effort.seed
-        for timing in measure(timed, roster, seed=seed, stopped=lambda: self._interruption.asked):
+        expectations = self.settings.expectations
+        for timing in measure(timed, roster, expectations, seed=seed, stopped=lambda: self._interruption.asked):
             self.writer.write(timing)
-            self._failed_otherwise += isinstance(timing, Timing) and timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
+            self.unexpected += isinstance(timing, Timing) and timing.status == "unexpected"
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self._session.exitstatus == ExitCode.AS_EXPECTED and self._has_nothing_to_do and self.progress.total == 0:
             terminalreporter.write_line("This shard has nothing to do.")
-        if self.writer is None or self.items == 0:
+        if self.writer is None or not self.writer.begun or self.progress.done == 0:
             for diagnosis in self._diagnoses:
                 terminalreporter.write_line("\n".join((f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)))
             return
@@ -331,10 +332,6 @@ class Recorder:
         if self.settings.reports:
             for path in (self.writer.path, *write_reports(run, self.settings.reports)):
                 terminalreporter.write_line(f"wrote {path}")
-        if self.judged == 0 and self._is_part:
-            terminalreporter.write_line("In this shard all was skipped or is unsupported, nothing was judged.")
-        elif self.judged == 0:
-            terminalreporter.write_line("INCONCLUSIVE: all was skipped or is unsupported, nothing was judged.")
 
 
 @contextmanager
