@@ -155,7 +155,7 @@ def test_a_death_that_is_expected_is_no_surprise(tmp_path: Path) -> None:
         "-k", "ATT-SCALE-005", "--expectations", str(known), "--reports", str(tmp_path),
     )  # fmt: skip
     assert completed.returncode == 0, completed.stdout
-    assert "1 of 1 items, 0 unexpected" in completed.stderr
+    assert "1 of 1 results and conventions, 0 unexpected" in completed.stderr
 
 
 def test_one_that_dies_when_a_convention_is_observed_says_which_one(tmp_path: Path) -> None:
