@@ -6,7 +6,7 @@ few passes have: a dtype, a feature of the problem, a form of mask, a memory lay
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -119,7 +119,7 @@ def _common(run: Run, name: str, items: Sequence[Item]) -> list[Cause]:
     best = _most_telling(items, failing, passing)
     if best is None:
         return _common_outcome(name, items, failing)
-    covered = _covered(items, failing, best)
+    covered = _covered(items, _shared(failing), best)
     kind, value = best
     said, advice = (text.format(value) for text in _SAID[kind])
     shared = [case for case in failing if case.requirement in covered]
@@ -151,9 +151,10 @@ def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case]) -
 
 def _most_telling(items: Sequence[Item], failing: Sequence[Case], passing: Sequence[Case]) -> Property | None:
     fails, passes = (Counter(p for case in cases for p in properties(case)) for cases in (failing, passing))
+    shared = _shared(failing)
     telling = []
     for one, number in fails.items():
-        covered = len(_covered(items, failing, one))
+        covered = len(_covered(items, shared, one))
         share = number / (number + passes[one])
         if _nearly_all(covered, len(items)) and share >= OF_CASES and passes[one] <= OF_PASSES * len(passing) and passing:
             telling.append((-covered, -round(share, 1), _KINDS.index(one[0]), one))
@@ -164,12 +165,18 @@ def _nearly_all(number: int, total: int) -> bool:
     return number >= LEAST and (number >= NEARLY_ALL * total or number == total - 1)
 
 
-def _covered(items: Sequence[Item], failing: Sequence[Case], one: Property) -> tuple[str, ...]:
-    """The requirements of which every unexpected failure has the property."""
-    has: dict[str, bool] = {}
+def _shared(failing: Iterable[Case]) -> dict[str, frozenset[Property]]:
+    """What all unexpected failures of a requirement have in common, by requirement."""
+    shared: dict[str, frozenset[Property]] = {}
     for case in failing:
-        has[case.requirement] = has.get(case.requirement, True) and one in properties(case)
-    return tuple(item.requirement for item in items if has.get(item.requirement, False))
+        own = properties(case)
+        shared[case.requirement] = shared.get(case.requirement, own) & own
+    return shared
+
+
+def _covered(items: Sequence[Item], shared: Mapping[str, frozenset[Property]], one: Property) -> tuple[str, ...]:
+    """The requirements of which every unexpected failure has the property."""
+    return tuple(item.requirement for item in items if one in shared.get(item.requirement, ()))
 
 
 def properties(case: Case) -> frozenset[Property]:
