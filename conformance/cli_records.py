@@ -44,11 +44,11 @@ def merge(files: tuple[Path, ...], out: Path) -> ExitCode:
 def diff(base: Path, new: Path, form: str) -> ExitCode:
     """Compare the records of two runs: what fails, is mended, less accurate or slower in NEW than in BASE.
 
-    Ends with 1 where something is worse: a requirement that newly fails, fails by a worse outcome or in more golden or designed
-    cases, unless that is stated as known; one that is newly unexpected; one that passed and is no longer run; a convention no
-    longer as due; the median or largest r of golden and designed cases greater by more than 25 % (below r = 0.01 nothing
-    counts); a timing that is slower beyond both intervals, or that fails. Ends with 0 otherwise. What was added or removed is
-    listed, and is never worse.
+    Ends with 1 where something is worse: a requirement that newly fails, fails by a worse outcome, in more dtypes or in more
+    golden or designed cases, unless that is stated as known; one that is newly unexpected; one that passed and is no longer
+    run; a convention no longer as due; the median or largest r of golden and designed cases greater by more than 25 %
+    (below r = 0.01 nothing counts); a timing that is slower beyond both intervals, or that fails. Ends with 0 otherwise. What
+    was added or removed is listed, and is never worse.
     """
     from conformance.comparison import compare
     from conformance.comparison.rendering import FORMATS

@@ -13,7 +13,7 @@ from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement, worst
 from conformance.oracle import Expected
 from conformance.problem import parse
-from conformance.specification.model import CHECKS
+from conformance.specification.model import CHECKS, VALUE_CHECKS
 from conformance.verdict import Outcome, Verdict, judge
 
 SHOWN = 16  # elements of the worst row
@@ -47,7 +47,9 @@ def reproduce(text: str, implementation: Implementation, check: str = "values") 
     except Unsupported as lacking:
         raise UsageError(f"{implementation.name} does not offer {lacking}, which the problem needs.") from None
     judgement = worst(judgements)
-    lines = [*_summary(judgement, implementation, check), *_worst_row(judging, subject, judgement)]
+    lines = _summary(judgement, implementation, check)
+    if check in VALUE_CHECKS or judgement.verdict.outcome.is_failure:
+        lines += _worst_row(judging, subject, judgement)
     return Reproduction(judgement, "\n".join(lines))
 
 

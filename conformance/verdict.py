@@ -58,12 +58,9 @@ class Verdict:
 
 def judge(output: np.ndarray, expected: Expected) -> Verdict:
     """Compares shape, dtype, the pattern of non-finite elements, then values within the budget; the first that fails counts."""
-    if output.shape != expected.shape:
-        return Verdict(Outcome.WRONG_SHAPE, f"The output has shape {output.shape}, due is {expected.shape}.")
-    due = float_type(expected.dtype).numpy
-    if output.dtype != due:
-        order = "" if output.dtype.isnative else " in the byte order of another machine"
-        return Verdict(Outcome.WRONG_DTYPE, f"The output is {output.dtype.name}{order}, due is {expected.dtype}.")
+    form = judge_form(output, expected)
+    if form.outcome is not Outcome.PASS:
+        return form
     got = expected.rows_of(output)
     want = expected.output
     got = got.astype(want.dtype)
@@ -73,6 +70,16 @@ def judge(output: np.ndarray, expected: Expected) -> Verdict:
     if np.isfinite(ratio).all():  # then both are finite wherever they are judged
         return _by_value(ratio, got, want, expected)
     return _with_nonfinite(ratio, got, want, expected)
+
+
+def judge_form(output: np.ndarray, expected: Expected, shape: bool = True, dtype: bool = True) -> Verdict:
+    """Compares ``shape``, then ``dtype``, those that are asked for, and no values."""
+    if shape and output.shape != expected.shape:
+        return Verdict(Outcome.WRONG_SHAPE, f"The output has shape {output.shape}, due is {expected.shape}.")
+    if dtype and output.dtype != float_type(expected.dtype).numpy:
+        order = "" if output.dtype.isnative else " in the byte order of another machine"
+        return Verdict(Outcome.WRONG_DTYPE, f"The output is {output.dtype.name}{order}, due is {expected.dtype}.")
+    return Verdict(Outcome.PASS)
 
 
 def _by_value(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expected: Expected) -> Verdict:

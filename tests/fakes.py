@@ -125,3 +125,22 @@ def writes_on_query(query, key, value):
     output = honest(query, key, value)
     query *= 2
     return output
+
+
+def unscaled_on_query(query, key, value):
+    """Neither scales nor leaves the query as it was, but for its sign, which it changes."""
+    output = unscaled(query, key, value)
+    np.negative(query, out=query)
+    return output
+
+
+def zeros_of_heads(query, key, value, weights, *, num_heads):
+    """Multi-head attention that gives zeros of the due shape and dtype."""
+    width = weights.value.shape[1] if weights.output is None else weights.output.shape[1]
+    return np.zeros((*query.shape[:2], width), query.dtype)
+
+
+def zeros_when_large(query, key, value):
+    """Right for small arrays, and zeros for more than 2¹⁶ numbers."""
+    output = honest(query, key, value)
+    return np.zeros_like(output) if query.size + key.size > 1 << 16 else output

@@ -14,6 +14,7 @@ from conformance import registry, reports
 from conformance.adapter import Implementation, Support
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
+from conformance.expectations import no_expectations
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import parse
@@ -289,7 +290,7 @@ def test_a_run_that_differs_from_itself_is_inconclusive_and_says_so(tmp_path, br
         (compared(), ExitCode.AS_EXPECTED, "can be trusted"),
         (compared(**broken), ExitCode.INCONCLUSIVE, "not to be trusted"),
     ):
-        assert verdict([comparison, timing], own=set(), interrupted=False) is code
+        assert verdict([comparison, timing], interrupted=False) is code
         assert words in report(runs.run(tmp_path, runs.header(), comparison, timing))
 
 
@@ -302,20 +303,22 @@ def test_a_comparison_that_fails_is_held_once_more_alone_and_the_second_counts()
             return [compared(**({"low": 1.001} if len(asked) == 1 else {})), runs.timing()]
 
     task = Task(SHAPE, ("fine", "other"), "fine", BRIEF, twin=True)
-    lines = list(hold([task], Unlucky()))
+    lines = list(hold([task], Unlucky(), no_expectations()))
     assert [type(line) for line in lines] == [SelfComparison, Timing, SelfComparison]
     assert asked[1].names == ("fine",) and asked[1].effort.least > BRIEF.most
-    assert verdict(lines, own=set(), interrupted=False) is ExitCode.AS_EXPECTED
+    assert verdict(lines, interrupted=False) is ExitCode.AS_EXPECTED
 
 
 def test_exit_codes():
-    wrong = runs.timing("mine", outcome=Outcome.WRONG_VALUE, median_seconds=None)
-    dead = runs.timing("other", outcome=Outcome.CRASH, median_seconds=None)
-    assert verdict([runs.timing(), wrong], own=set(), interrupted=False) is ExitCode.AS_EXPECTED
-    assert verdict([runs.timing(), wrong], own={"mine"}, interrupted=False) is ExitCode.UNEXPECTED
-    assert verdict([runs.timing(), dead], own=set(), interrupted=False) is ExitCode.UNEXPECTED
-    assert verdict([wrong], own=set(), interrupted=False) is ExitCode.INCONCLUSIVE
-    assert verdict([runs.timing()], own=set(), interrupted=True) is ExitCode.INCONCLUSIVE
+    known = runs.timing("theirs", outcome=Outcome.WRONG_VALUE, median_seconds=None, reason="no scale")
+    wrong = runs.timing("mine", outcome=Outcome.WRONG_VALUE, median_seconds=None, status="unexpected")
+    grown = Growth(implementation="mine", operation="attention", dtype="float32", outcome=Outcome.WRONG_VALUE, lengths=(),
+                   status="unexpected")  # fmt: skip
+    assert verdict([runs.timing(), known], interrupted=False) is ExitCode.AS_EXPECTED
+    assert verdict([runs.timing(), wrong], interrupted=False) is ExitCode.UNEXPECTED
+    assert verdict([runs.timing(), grown], interrupted=False) is ExitCode.UNEXPECTED
+    assert verdict([known], interrupted=False) is ExitCode.INCONCLUSIVE
+    assert verdict([runs.timing()], interrupted=True) is ExitCode.INCONCLUSIVE
 
 
 # What is measured
@@ -380,7 +383,7 @@ class Scripted:
 
 def test_a_dead_contender_costs_its_own_rows_alone():
     tasks = [Task(Shape("gqa", name, TINY), ("a", "deadly", "b"), "a", BRIEF) for name in ("one", "two")]
-    rows = {(line.shape, line.implementation): line for line in hold(tasks, Scripted({"deadly"}))}
+    rows = {(line.shape, line.implementation): line for line in hold(tasks, Scripted({"deadly"}), no_expectations())}
     assert [rows[shape, name].outcome for shape in ("one", "two") for name in ("a", "b")] == [Outcome.PASS] * 4
     assert rows["one", "deadly"].outcome is Outcome.CRASH
     assert rows["two", "deadly"].outcome is Outcome.SKIPPED
@@ -390,7 +393,7 @@ def test_a_dead_contender_costs_its_own_rows_alone():
 def test_what_was_measured_before_the_stop_is_kept():
     tasks = [Task(Shape("gqa", name, TINY), ("a",), "a", BRIEF) for name in ("one", "two", "three")]
     done = []
-    lines = list(hold(tasks, Scripted(set()), stopped=lambda: len(done) == 2, progress=done.append))
+    lines = list(hold(tasks, Scripted(set()), no_expectations(), stopped=lambda: len(done) == 2, progress=done.append))
     assert [line.shape for line in lines] == ["one", "two"]
 
 
@@ -410,7 +413,7 @@ def test_implementations_that_end_or_hang_their_process_leave_the_others_their_r
     fine = named("honest")
     task = Task(SHAPE, (fine, ending, "numpy-direct", sleeping), "numpy-direct", BRIEF)
     with Worker(Roster((ending, sleeping, fine)), threads=1, seed=1, time_limit=20.0) as worker:
-        rows = {line.implementation: line for line in hold([task], worker)}
+        rows = {line.implementation: line for line in hold([task], worker, no_expectations())}
     assert (rows[ending].outcome, rows[sleeping].outcome) == (Outcome.CRASH, Outcome.TIMEOUT)
     assert rows[ending].median_seconds is rows[sleeping].median_seconds is None
     assert rows[fine].outcome is rows["numpy-direct"].outcome is Outcome.PASS

@@ -84,6 +84,21 @@ def test_a_new_failure_comes_with_its_message(made: Any) -> None:
     assert only(made([runs.item(), runs.case(1)], [runs.item(**runs.FAILS), failure])).note == "At (0, 1): got 2.0, want 1.0."
 
 
+def test_a_requirement_that_becomes_wrong_in_one_more_dtype_is_worse(made: Any) -> None:
+    wrong = {"outcome": "WRONG_VALUE"}
+
+    def failing(float16: str) -> list[Line]:
+        dtypes = runs.in_dtypes(float32="WRONG_VALUE", float16=float16)
+        cases = [runs.case(1, **wrong), runs.case(2, outcome=float16, dtype="float16")]
+        return [runs.item(**runs.FAILS, dtypes=dtypes), *cases]
+
+    worse = made(failing("PASS"), failing("WRONG_VALUE"))
+    change = only(worse)
+    assert worse.worse and change.kind is Kind.MORE_DTYPES
+    assert (change.before, change.after, change.note) == ("float32", "float32, float16", "new: float16")
+    assert not made(failing("WRONG_VALUE"), failing("PASS")).worse
+
+
 def test_more_and_fewer_cases_of_a_failing_requirement(made: Any) -> None:
     def failing(*numbers: int) -> list[Line]:
         return [

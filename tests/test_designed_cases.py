@@ -94,7 +94,7 @@ FAULTS: dict[str, Fault] = {
     "scale 1/d": Fault(Parts(scale=lambda i, default: default**2), "SCALE-001 SCALE-002 SCALE-003"),
     "no scale": Fault(Parts(scale=lambda i, default: 1.0), "SCALE-001 SCALE-004"),
     "scale of the model width": Fault(Parts(scale=lambda i, default: default / i.query.shape[1] ** 0.5), "SCALE-003"),
-    "scale of the value width": Fault(Parts(scale=lambda i, default: i.value.shape[-1] ** -0.5), "SCALE-002 OUT-001"),
+    "scale of the value width": Fault(Parts(scale=lambda i, default: i.value.shape[-1] ** -0.5), "SCALE-002"),
     "scale of d + 1": Fault(Parts(scale=lambda i, default: (i.query.shape[-1] + 1) ** -0.5), "SCALE-001"),
     "scale in float16": Fault(Parts(scale=lambda i, default: np.float16(i.scale or default)), "SCALE-001 SCALE-005 SCALE-007"),
     "scale of channels in use": Fault(

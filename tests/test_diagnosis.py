@@ -54,7 +54,7 @@ SOME_OF_HEADS = tuple(
 @cache
 def problems() -> tuple[Problem, ...]:
     """Some designed problems of attention, as different as they come, and all those with very low scores."""
-    plain = [r for r in requirements().values() if r.operation == "attention" and r.check != "refuses"]
+    plain = [r for r in requirements().values() if r.operation == "attention" and r.judges_values]
     designed = [problem for requirement in plain for problem in requirement.designed()]
     low = [problem for problem in designed if problem.mask and any(edit.name == "low-visible" for edit in problem.edits)]
     return tuple(dict.fromkeys([*varied(designed, 150), *low]))

@@ -12,6 +12,7 @@ from conformance.expectations import (
     builtin_expectations,
     file_stem,
     is_skipped,
+    judge_timed,
     load,
     load_skips,
     no_expectations,
@@ -19,6 +20,7 @@ from conformance.expectations import (
 )
 from conformance.records import Environment, Line, Run
 from conformance.specification import requirements
+from conformance.timing import TIMED
 from conformance.verdict import Outcome
 from tests.support import runs
 
@@ -383,3 +385,29 @@ def test_files_that_cannot_be_updated(tmp_path: Path) -> None:
     inline = f'expected = [{{requirement = "{OUT}", outcome = "ERROR", reason = "r"}}]\n'
     with pytest.raises(UsageError, match=r"do not begin with a line \[\[expected\]\]"):
         updated(run, tmp_path / "files", inline)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "more", "timed", "known"),
+    [
+        ("ATT-OUT-004", "", "short", True),
+        ("ATT-OUT-004", 'dtypes = ["float16"]\n', "short", False),  # timed in float32
+        ("ATT-MASK-001", "", "short", False),  # what fails with a mask says nothing of a call without one
+        ("ATT-MASK-009", "", "prefill", True),  # causal, as the call is
+        ("ATT-MASK-009", "", "short", False),
+        ("ATT-NUM-001", "", "short", False),  # a NaN in the query
+        ("ATT-HEAD-001", "", "grouped", True),
+        ("ATT-HEAD-001", "", "prefill", False),
+    ],
+)
+def test_a_timed_failure_is_known_where_a_plainer_case_is(
+    tmp_path: Path, requirement: str, more: str, timed: str, known: bool
+) -> None:
+    file = tmp_path / "known.toml"
+    file.write_text(f'[[expected]]\nrequirement = "{requirement}"\noutcome = "WRONG_VALUE"\nreason = "known"\n{more}')
+    expectations = load(file, requirements()).for_("mine")
+    problem = TIMED["attention"][timed]
+    assert judge_timed(expectations, problem, Outcome.WRONG_VALUE).expected is known
+    assert judge_timed(expectations, problem, Outcome.NONFINITE).expected is known, "wrong values, too"
+    assert not judge_timed(expectations, problem, Outcome.CRASH).expected
+    assert judge_timed(expectations, problem, Outcome.PASS).expected

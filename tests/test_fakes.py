@@ -55,6 +55,42 @@ def test_is_caught_with_its_outcome(function: Callable[..., object], requirement
     assert result.unexpected, "a failing item shows at least one case"
 
 
+FORM = {
+    "attention": ("ATT-OUT-001", "ATT-OUT-002", "ATT-OUT-026", "ATT-OUT-028", "ATT-OUT-029"),
+    "multi_head_attention": ("ATT-HEAD-026", "ATT-HEAD-027", "ATT-HEAD-029", "ATT-HEAD-030"),
+    "sinusoidal_encoding": ("ATT-POS-007", "ATT-POS-017", "ATT-POS-019", "ATT-POS-020"),
+}
+
+
+@pytest.mark.parametrize(("function", "operation"), [
+    (fakes.unscaled, "attention"), (fakes.zeros, "attention"), (fakes.zeros_of_heads, "multi_head_attention"),
+    (hostile.positions_from_base_1000, "sinusoidal_encoding"),
+])  # fmt: skip
+def test_wrong_values_do_not_fail_what_speaks_of_form(function: Callable[..., object], operation: str) -> None:
+    assert judged(
+        function, {"attention": "ATT-OUT-004", "multi_head_attention": "ATT-HEAD-007"}.get(operation, "ATT-POS-001")
+    ).unexpected
+    for requirement in FORM[operation]:
+        result = judged(function, requirement)
+        assert not result.item.outcome.is_failure and result.item.status == "expected", requirement
+        assert all(entry.max <= 1 for entry in result.item.accuracy), "what is wrong counts where it is judged"
+
+
+@pytest.mark.parametrize(
+    ("function", "failing"),
+    [
+        (fakes.doubles, {"ATT-OUT-002"}),
+        (fakes.returns_length_first, {"ATT-OUT-001"}),
+        (fakes.with_weights, {"ATT-OUT-001", "ATT-OUT-002", "ATT-OUT-026", "ATT-OUT-028", "ATT-OUT-029"}),
+        (fakes.writes_on_query, {"ATT-OUT-026", "ATT-OUT-028"}),
+        (fakes.unscaled_on_query, {"ATT-OUT-026", "ATT-OUT-028"}),
+    ],
+)
+def test_each_requirement_on_form_judges_what_it_says(function: Callable[..., object], failing: set[str]) -> None:
+    found = {requirement: judged(function, requirement).item.outcome for requirement in FORM["attention"]}
+    assert {requirement for requirement, outcome in found.items() if outcome.is_failure} == failing, found
+
+
 def test_a_stale_answer_is_said_to_be_one() -> None:
     result = judged(hostile.from_a_cache, "ATT-OUT-027")
     assert any("the call before" in case.message for case in result.unexpected)
@@ -119,7 +155,7 @@ def test_a_death_that_is_expected_is_no_surprise(tmp_path: Path) -> None:
         "-k", "ATT-SCALE-005", "--expectations", str(known), "--reports", str(tmp_path),
     )  # fmt: skip
     assert completed.returncode == 0, completed.stdout
-    assert "1 of 1 items, 0 unexpected" in completed.stderr
+    assert "1 of 1 results and conventions, 0 unexpected" in completed.stderr
 
 
 def test_one_that_dies_when_a_convention_is_observed_says_which_one(tmp_path: Path) -> None:
@@ -171,4 +207,9 @@ def test_many_failures_of_one_kind_are_shown_in_full_only_at_first(tmp_path: Pat
     assert done.stdout.count("again: attention-conformance repro") < 20
     assert "ATT-OUT-020 on " in done.stdout
     assert "WRONG_DTYPE, as others above. The output is float64, due is float32" in done.stdout
-    assert len(re.findall(r"^UNEXPECTED WRONG_DTYPE on .*: ATT-OUT-001, .* and \d+ more$", done.stdout, re.MULTILINE)) == 1
+    assert (
+        len(
+            re.findall(r"^UNEXPECTED on .*, those that are WRONG_DTYPE: ATT-OUT-002, .* and \d+ more$", done.stdout, re.MULTILINE)
+        )
+        == 1
+    )

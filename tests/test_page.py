@@ -186,8 +186,19 @@ def test_the_same_records_make_the_same_page(run: Run) -> None:
     assert make_page(run) == make_page(run)
 
 
+def test_a_failure_says_in_which_dtypes_it_fails(tmp_path: Path) -> None:
+    dtypes = runs.in_dtypes(float64="WRONG_VALUE", float32="PASS")
+    everywhere = runs.in_dtypes(float64="WRONG_VALUE", float32="WRONG_VALUE")
+    found = zip(REQUIREMENTS[:2], (dtypes, everywhere), strict=True)
+    items = [runs.item("fine", requirement, dtypes=results, **runs.FAILS) for requirement, results in found]
+    page = Parsed(make_page(runs.run(tmp_path, runs.header(["fine"], REQUIREMENTS), *items, runs.item("fine", REQUIREMENTS[2]))))
+    assert [tag for tag in page.all("li") if tag.get("data-dtypes") == "float64"]
+    assert [tag for tag in page.all("li") if tag.get("data-dtypes") == "float64 float32"]
+    assert "all dtypes" in page.said and len(page.all("select", id="dtype")) == 1
+
+
 def test_an_empty_run_has_a_page(tmp_path: Path) -> None:
-    assert "Every result is as expected" in Parsed(make_page(runs.run(tmp_path, runs.header()))).said
+    assert "Nothing was run." in Parsed(make_page(runs.run(tmp_path, runs.header()))).said
 
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:

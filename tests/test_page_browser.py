@@ -129,6 +129,21 @@ def test_filters_by_text_outcome_implementation_and_area(opened: Any) -> None:
     opened.get_by_text("Nothing matches.").wait_for()
 
 
+def test_failures_are_filtered_by_dtype(browser: Any, tmp_path: Path) -> None:
+    outcomes = ({"float64": "WRONG_VALUE"}, {"float64": "WRONG_VALUE", "float16": "ERROR"}, {"float64": "PASS"})
+    named = [f"ATT-OUT-{number:03}" for number in (1, 2, 3)]
+    items = [
+        runs.item("fine", name, dtypes=runs.in_dtypes(**found), **({} if "PASS" in found.values() else runs.FAILS))
+        for name, found in zip(named, outcomes, strict=True)
+    ]
+    window = Opened(browser, write_page(runs.run(tmp_path, runs.header(["fine"], named), *items), tmp_path / "report.html"))
+    for dtype, number in (("float64", 2), ("float16", 1)):
+        window.page.locator("#dtype").select_option(dtype)
+        window.page.locator("#shown").get_by_text(f"{number} of 3 results").wait_for()
+        assert shown(window.page, ".item") == number
+    window.close()
+
+
 def test_it_is_usable_by_keyboard(opened: Any) -> None:
     opened.keyboard.press("Tab")
     assert opened.evaluate("document.activeElement.textContent") == "Skip to the results"

@@ -19,6 +19,10 @@ from conformance.verdict import Outcome
 from tests.support import runs
 
 REQUIREMENTS = ("ATT-OUT-001", "ATT-OUT-002", "ATT-MASK-001", "ATT-MASK-002", "ATT-MASK-003")
+VERDICT = (
+    "2 of 15 results are unexpected, 1 convention is not as declared, and 1 timed output is wrong: "
+    "8 judged (1 known failure), 7 not (1 unsupported, 6 skipped)."
+)
 STAMP = "NOT A CONFORMANCE RESULT"
 NASTY = "a|b <c> *d*\x00\nsecond line"
 
@@ -56,7 +60,9 @@ def records(**header: object) -> tuple[Line, ...]:
         runs.convention("flawed", "CON-ALIGNMENT", declared="top-left", observed=None, agrees=None),
         runs.timing(),
         runs.timing("flawed", ratio=2.5, median_seconds=0.005, percent_of_matmul=None),
-        runs.timing("flawed", "prefill", outcome=Outcome.WRONG_VALUE, median_seconds=None, ratio=None, r=3.0),
+        runs.timing(
+            "flawed", "prefill", outcome=Outcome.WRONG_VALUE, median_seconds=None, ratio=None, r=3.0, status="unexpected"
+        ),
     )
 
 
@@ -184,7 +190,7 @@ def test_all_reports_are_written(run: Run, tmp_path: Path) -> None:
 
 def test_page_shows_what_is_unexpected_and_how_to_see_it_again(run: Run) -> None:
     page = reports.summary_markdown(run)
-    assert "**2 of 15 results are unexpected, and 1 convention is not as due.**" in page
+    assert f"**{VERDICT}**" in page
     assert "### ATT-OUT-001 on flawed: WRONG_VALUE" in page
     assert "The sentence of ATT-OUT-001." in page
     assert "At (0,): got 1.0, want 2.0.\nattention-conformance repro\n```" in page
@@ -196,15 +202,15 @@ def test_page_shows_what_is_unexpected_and_how_to_see_it_again(run: Run) -> None
 def test_every_row_of_a_page_has_all_its_cells(run: Run) -> None:
     rows = [line for line in reports.summary_markdown(run).replace("\\|", "").splitlines() if line.startswith("|")]
     blocks = {line.count("|") for line in rows if "UNEXPECTED" in line or "known" in line}
-    assert blocks == {10}
+    assert blocks == {11}
 
 
 def test_junit_counts_only_the_unexpected_as_failures(run: Run) -> None:
     root = ElementTree.fromstring(reports.junit_xml(run))
     suites = {suite.get("name"): suite for suite in root.iter("testsuite")}
     assert {name: (s.get("tests"), s.get("failures"), s.get("skipped")) for name, s in suites.items()} == {
-        "fine": ("7", "0", "0"),
-        "flawed": ("7", "3", "3"),
+        "fine": ("8", "0", "0"),
+        "flawed": ("9", "4", "3"),
         "absent": ("5", "0", "5"),
     }
     failure = suites["flawed"].find("testcase[@name='ATT-OUT-001']/failure")
@@ -245,7 +251,7 @@ def test_summary_is_small_plain_json(run: Run) -> None:
     assert fine["accuracy"][1]["dtype"] == "float32" and fine["accuracy"][1]["max"] == 0.9
     assert flawed["conventions"] == {"CON-EMPTY-ROW": "nan", "CON-ALIGNMENT": None}
     assert [speed["shape"] for speed in flawed["speed"]] == ["decode"]
-    assert {"requirement": "ATT-OUT-002", "implementation": "flawed", "outcome": "PASS"} in made["unexpected"]
+    assert {"requirement": "ATT-OUT-002", "implementation": "flawed", "outcome": "PASS", "dtypes": []} in made["unexpected"]
 
 
 # Whether it may be cited
@@ -282,11 +288,11 @@ def test_a_truncated_run_is_stamped_and_reported(tmp_path: Path) -> None:
 
 def test_terminal_ends_with_the_verdict(run: Run, tmp_path: Path) -> None:
     text = reports.terminal_summary(run)
-    assert text.splitlines()[-1] == "2 of 15 results are unexpected, and 1 convention is not as due."
+    assert text.splitlines()[-1] == VERDICT
     assert "UNEXPECTED WRONG_VALUE on flawed: ATT-OUT-001" in text
     assert "UNEXPECTED CON-EMPTY-ROW on flawed: declared zeros, observed nan" in text
     calm = runs.run(tmp_path, runs.header(["fine"]), runs.item())
-    assert reports.terminal_summary(calm).splitlines()[-1] == "Every result is as expected (1 in all)."
+    assert reports.terminal_summary(calm).splitlines()[-1] == "Every result is as expected: 1 judged."
 
 
 def test_an_empty_run_is_reported(tmp_path: Path) -> None:

@@ -249,6 +249,29 @@ def test_the_merged_results_stand_in_the_order_of_the_header(tmp_path: Path) -> 
     assert [case.requirement for case in merged.cases] == asked
 
 
+def test_a_merge_keeps_what_became_of_each_dtype(tmp_path: Path) -> None:
+    paths = []
+    for number, found in ((1, {"float64": "PASS", "float16": "UNSUPPORTED"}), (2, {"float64": "WRONG_VALUE", "float32": "PASS"})):
+        item = runs.item("fine", dtypes=runs.in_dtypes(**found))
+        paths.append(runs.write(tmp_path / f"{number}.jsonl", runs.header(["fine"], shard=f"{number}/2"), item))
+    invoke("merge", *paths, "--out", tmp_path / "merged.jsonl")
+    dtypes = read_records(tmp_path / "merged.jsonl").items[0].dtypes
+    assert {dtype: (result.outcome.value, result.status) for dtype, result in dtypes.items()} == {
+        "float64": ("WRONG_VALUE", "unexpected"), "float16": ("UNSUPPORTED", "expected"), "float32": ("PASS", "expected"),
+    }  # fmt: skip
+    assert (dtypes["float64"].counts.designed, dtypes["float64"].counts.failed) == (2, 1)
+
+
+def test_a_wrong_timing_of_one_shard_is_unexpected_in_the_whole(tmp_path: Path) -> None:
+    paths = []
+    for number, more in ((1, [runs.timing(**runs.FAILS)]), (2, [])):
+        lines = runs.header(["fine"], shard=f"{number}/2"), runs.item("fine") if number == 2 else runs.convention(), *more
+        paths.append(runs.write(tmp_path / f"{number}.jsonl", *lines))
+    result = invoke("merge", *paths, "--out", tmp_path / "merged.jsonl")
+    assert result.exit_code == ExitCode.UNEXPECTED
+    assert "1 timed output is wrong: 1 judged." in result.stdout
+
+
 def test_a_merge_overwrites_no_shard(tmp_path: Path) -> None:
     path = runs.write(tmp_path / "1.jsonl", runs.header(["fine"], shard="1/1"), runs.item())
     before = path.read_bytes()

@@ -15,13 +15,14 @@ from conformance.cases.random import corpus, shrink
 from conformance.cases.strategies import VARIANTS, Example
 from conformance.checks.pictures import picture
 from conformance.checks.procedures import PROCEDURES
+from conformance.dtypes import DTYPES
 from conformance.errors import LeftOut, ProblemError, Unsupported
 from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
 from conformance.limits import largest_score, work
 from conformance.problem import Problem
-from conformance.records.model import Case, Counts, Item, Picture, StatusWord, Stratum
+from conformance.records.model import Case, Counts, DtypeResult, Item, Picture, StatusWord, Stratum
 from conformance.specification.model import Requirement
 from conformance.specification.palette import LARGEST
 from conformance.verdict import Outcome
@@ -30,6 +31,7 @@ UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is
 SHRINK_ATTEMPTS = 200
 RANDOM_FAILURES_RECORDED = 8  # per item; more are counted only
 LACKING_RECORDED = 5  # reasons why problems of an item were not asked
+STRATA: tuple[Stratum, ...] = ("golden", "designed", "random")
 PICTURES = 2  # per item, of its first failures; the shrunk one has its own
 
 
@@ -52,10 +54,26 @@ class ItemResult:
 
 
 @dataclass
+class _OfDtype:
+    """What an item adds up in one dtype while it runs."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Outcome] = field(default_factory=list)
+    status: StatusWord = "expected"
+
+    @property
+    def result(self) -> DtypeResult:
+        ran = any(self.counts[stratum] for stratum in STRATA)
+        worst_failure = max(self.failures, key=lambda outcome: outcome.severity, default=Outcome.PASS)
+        return DtypeResult(outcome=worst_failure if ran else Outcome.UNSUPPORTED, status=self.status, counts=_counts(self.counts))
+
+
+@dataclass
 class _Tally:
     """What an item adds up while it runs."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    dtypes: dict[str, _OfDtype] = field(default_factory=dict)
     accuracy: Accuracy = field(default_factory=Accuracy)
     cases: list[Case] = field(default_factory=list)
     lacking: Counter[str] = field(default_factory=Counter)
@@ -152,6 +170,7 @@ class ItemRun:
     def _case(self, stratum: Stratum, problem: Problem) -> bool:
         """Judges one problem and notes the outcome; True for an unexpected failure."""
         tally = self.tally
+        of_dtype = tally.dtypes.setdefault(problem.dtype, _OfDtype())
         try:
             put, judgements = self._judgements(stratum, problem)
         except Unsupported as lacking:
@@ -159,9 +178,12 @@ class ItemRun:
             tally.features.update(filter(None, [lacking.feature]))
             tally.counts["unsupported"] += 1
             tally.counts["left_out"] += isinstance(lacking, LeftOut)
+            of_dtype.counts["unsupported"] += 1
+            of_dtype.counts["left_out"] += isinstance(lacking, LeftOut)
             return False
-        tally.counts[stratum] += 1
-        tally.counts["fitted"] += put != problem
+        for counts in (tally.counts, of_dtype.counts):
+            counts[stratum] += 1
+            counts["fitted"] += put != problem
         problem = put
         for judgement in judgements:
             tally.inside += judgement.seconds
@@ -180,8 +202,13 @@ class ItemRun:
     def _note(self, stratum: Stratum, problem: Problem, judgement: Judgement) -> bool:
         outcome = judgement.verdict.outcome
         status = self.expectations.judge(self.requirement.id, stratum, problem.digest, problem.dtype, outcome)
+        of_dtype = self.tally.dtypes[problem.dtype]
         if outcome.is_failure:
             self.tally.counts["failed"] += 1
+            of_dtype.counts["failed"] += 1
+            of_dtype.failures.append(outcome)
+        if not status.expected:
+            of_dtype.status = status.word
         unexpected = stratum == "random" and outcome.is_failure and not status.expected
         if stratum != "random" or (outcome.is_failure and self._worth_recording(unexpected)):
             self.tally.cases.append(self._record(stratum, problem, judgement, status))
@@ -250,7 +277,7 @@ class ItemRun:
 
     def _result(self, seconds: float, examples: int) -> ItemResult:
         tally = self.tally
-        ran = sum(tally.counts[stratum] for stratum in ("golden", "designed", "random"))
+        ran = sum(tally.counts[stratum] for stratum in STRATA)
         unexpected = [case for case in tally.cases if case.status == "unexpected"]
         failing = [case for case in tally.cases if case.outcome.is_failure]
         reason = next((case.reason for case in failing if case.reason), "")
@@ -279,7 +306,8 @@ class ItemRun:
             outcome=outcome,
             status=status,
             reason=reason,
-            counts=Counts(**{name: tally.counts[name] for name in Counts.__struct_fields__}),
+            counts=_counts(tally.counts),
+            dtypes={dtype: tally.dtypes[dtype].result for dtype in sorted(tally.dtypes, key=DTYPES.index)},
             lacking=dict(tally.lacking.most_common(LACKING_RECORDED)),
             examples=examples,
             seconds=seconds,
@@ -295,6 +323,10 @@ class ItemRun:
         if self.requirement.random is None or self.tally.counts["failed"] or 2 * examples >= self.effort.examples:
             return []
         return [f"Only {examples} of {self.effort.examples} random examples were run: too few to count as a pass."]
+
+
+def _counts(counter: Counter[str]) -> Counts:
+    return Counts(**{name: counter[name] for name in (*STRATA, "unsupported", "failed")})
 
 
 def repro_command(text: str, implementation: Implementation, check: str = "values") -> str:

@@ -7,6 +7,7 @@ Unsupported where the implementation does not offer what the problem needs.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from conformance.bias import GATES, bias, derivative_by_scale
 from conformance.errors import LeftOut
@@ -15,7 +16,7 @@ from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
 from conformance.problem import Problem
 from conformance.routes import Route
-from conformance.verdict import Outcome, Verdict, judge
+from conformance.verdict import Outcome, Verdict, judge, judge_form
 
 REPETITIONS = 3
 Procedure = Callable[[Judge, Subject, Problem], list[Judgement]]
@@ -30,8 +31,20 @@ def check_routes(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     return [judging.values(subject, problem, route) for route in subject.routes(subject.resolve(problem))]
 
 
+def check_form(judging: Judge, subject: Subject, problem: Problem, shape: bool = True, dtype: bool = True) -> list[Judgement]:
+    """The output's ``shape`` and ``dtype``, as asked for; its values are the business of others."""
+    problem, route, profile = _settle(judging, subject, problem)
+    try:
+        run = judging.run(subject, problem, route)
+    except Failed as failure:
+        return [Judgement(problem, str(route), failure.verdict, profile)]
+    verdict = judge_form(run.output, judging.expected(problem, profile), shape=shape, dtype=dtype)
+    return [Judgement(problem, str(route), verdict, profile, run.seconds)]
+
+
 def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The same prepared call several times, and once prepared anew: beyond twice the budget apart is NONDETERMINISTIC."""
+    """The same prepared call several times, and once prepared anew: beyond twice the budget apart is NONDETERMINISTIC. Outputs
+    that are wrong in the same way each time are repeatable."""
     problem, route, profile = _settle(judging, subject, problem)
     try:
         first = judging.run(subject, problem, route)
@@ -42,14 +55,17 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
         return [Judgement(problem, str(route), failure.verdict, profile)]
     expected = judging.expected(problem, profile)
     bitwise = all(kept.tobytes() == other.tobytes() for other in again if other.shape == kept.shape)
-    verdict = judge(kept, expected)
+    verdict = _unless_wrong(judge(kept, expected))
     if not all(agree(kept, other, expected) for other in again):
         verdict = replace(verdict, outcome=Outcome.NONDETERMINISTIC, message="The same call gave outputs that do not agree.")
     return [Judgement(problem, str(route), verdict, profile, first.seconds, bitwise)]
 
 
 def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs, and stay so."""
+    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs, and stay so.
+
+    It is held against the truth: of an output that belongs to no inputs that the suite has, nothing else can be told.
+    """
     other = problem.but(values=replace(problem.values, seed=problem.values.seed + 1))
     first, second = judging.values(subject, problem), judging.values(subject, other)
     if second.verdict.outcome is Outcome.WRONG_VALUE:
@@ -95,7 +111,7 @@ def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[
     if changed:
         verdict = Verdict(Outcome.MUTATED_INPUT, f"The call changed its input {' and '.join(changed)}.")
     else:
-        verdict = judge(run.output, judging.expected(problem, profile))
+        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile)))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -109,7 +125,7 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
     if run.prepared.aliases(run.raw):
         verdict = Verdict(Outcome.MUTATED_INPUT, "The output shares memory with an input: writing to one changes the other.")
     else:
-        verdict = judge(run.output, judging.expected(problem, profile))
+        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile)))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -140,6 +156,13 @@ def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Ju
     return [Judgement(problem, str(route), Verdict(Outcome.PASS, message), judging.profile(subject, problem))]
 
 
+def _unless_wrong(verdict: Verdict) -> Verdict:
+    """The verdict of a right output, with its r; of a wrong one a pass that says so: other requirements judge outputs."""
+    if verdict.outcome is Outcome.PASS:
+        return verdict
+    return Verdict(Outcome.PASS, f"The output itself is {verdict.outcome}, which other requirements judge.")
+
+
 def _settle(judging: Judge, subject: Subject, problem: Problem) -> tuple[Problem, Route, str]:
     problem = subject.resolve(problem)
     return problem, subject.route(problem), judging.profile(subject, problem)
@@ -147,6 +170,9 @@ def _settle(judging: Judge, subject: Subject, problem: Problem) -> tuple[Problem
 
 PROCEDURES: dict[str, Procedure] = {
     "values": check_values,
+    "shape": partial(check_form, dtype=False),
+    "dtype": partial(check_form, shape=False),
+    "form": check_form,
     "routes": check_routes,
     "repeat": check_repeat,
     "stale": check_stale,

@@ -8,6 +8,7 @@ from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison
 from conformance.records import Case, Item, Run
 from conformance.reports import tallies
+from conformance.reports.speed import timed
 
 SHOWN = 10  # errors that GitHub shows of a step
 SHOWN_CHANGES = 20
@@ -68,6 +69,11 @@ def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
     for convention in run.unexpected_conventions:
         title = f"{convention.id} on {convention.implementation}: {tallies.observation(convention)}"
         yield _error(title, convention.message, places[convention.implementation])
+    for timing in run.wrong_timings:
+        title = f"{timing.outcome} on {timing.implementation} when timed"
+        yield _error(title, f"{timed(timing)}\n{timing.message}".strip(), places[timing.implementation])
+    for one in run.undeclared:
+        yield _error(f"{one.area} of {one.implementation} was not judged", one.sentence, places[one.implementation])
 
 
 def _message(run: Run, item: Item, cases: list[Case]) -> str:

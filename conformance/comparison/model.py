@@ -10,6 +10,7 @@ class Kind(enum.StrEnum):
 
     NEWLY_FAILING = "newly failing"
     FAILS_WORSE = "failing worse"
+    MORE_DTYPES = "failing in more dtypes"
     MORE_FAILING = "failing in more cases"
     UNEXPECTED = "newly unexpected"
     NO_LONGER_RUN = "passed, no longer run"
@@ -39,6 +40,7 @@ WORSE = frozenset(
     {
         Kind.NEWLY_FAILING,
         Kind.FAILS_WORSE,
+        Kind.MORE_DTYPES,
         Kind.MORE_FAILING,
         Kind.UNEXPECTED,
         Kind.NO_LONGER_RUN,

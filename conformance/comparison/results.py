@@ -1,12 +1,13 @@
 """Requirements: which fail that did not, which are mended, which are no longer or newly run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.comparison.ground import Ground
 from conformance.comparison.model import Change, Kind
 from conformance.records import Case, Item, Run
+from conformance.reports.tallies import failing_dtypes
 from conformance.verdict import Outcome
 
 Pair = tuple[str, str]  # requirement, implementation
@@ -56,7 +57,7 @@ def changed_results(base: Run, new: Run, ground: Ground) -> tuple[list[Change], 
         if _hangs_on_draws(before[pair], after[pair], ground):
             incomparable[pair[0]] += 1
         else:
-            changes += _changes(before[pair], after[pair])
+            changes += _changes(before[pair], after[pair], ground)
     changes += _only_in(Kind.ADDED, after, before, {r for r in new.requirements if r not in base.requirements})
     changes += _only_in(Kind.REMOVED, before, after, {r for r in base.requirements if r not in new.requirements})
     return changes, [*_told(incomparable), *_other_cases(before, after, common)], len(common)
@@ -87,12 +88,18 @@ def _hangs_on_draws(before: _Answer, after: _Answer, ground: Ground) -> bool:
     )
 
 
-def _changes(before: _Answer, after: _Answer) -> Iterator[Change]:
+def _changes(before: _Answer, after: _Answer, ground: Ground) -> Iterator[Change]:
     kind = _kind(before.item, after.item)
     if kind is not None:
         yield _change(kind, before.item, after.item, after.item.reason or _first_message(after.cases))
     if before.item.outcome.is_failure and after.item.outcome.is_failure:
-        yield from _changed_cases(before, after)
+        more = _more_dtypes(before, after, ground)
+        if more:
+            then, now = (", ".join(failing_dtypes(answer.item)) for answer in (before, after))
+            yield Change(
+                Kind.MORE_DTYPES, after.item.implementation, after.item.requirement, then, now, f"new: {', '.join(more)}"
+            )
+        yield from _changed_cases(before, after, more)
 
 
 def _kind(before: Item, after: Item) -> Kind | None:
@@ -111,10 +118,24 @@ def _kind(before: Item, after: Item) -> Kind | None:
     return Kind.NEWLY_RUN if after.outcome.was_run and not before.outcome.was_run else None
 
 
-def _changed_cases(before: _Answer, after: _Answer) -> Iterator[Change]:
-    """Golden and designed cases of a requirement that fails in both runs."""
+def _more_dtypes(before: _Answer, after: _Answer, ground: Ground) -> list[str]:
+    """Dtypes in which the requirement passed and now fails unexpectedly, unless that hangs on random cases that only one had."""
+    fixed = {after.cases.fixed[key].dtype for key in after.cases.failing}
+    return [
+        dtype
+        for dtype, result in after.item.dtypes.items()
+        if result.outcome.is_failure
+        and result.status == "unexpected"
+        and dtype in before.item.dtypes
+        and before.item.dtypes[dtype].outcome is Outcome.PASS
+        and (ground.same_draws or dtype in fixed)
+    ]
+
+
+def _changed_cases(before: _Answer, after: _Answer, told: Sequence[str]) -> Iterator[Change]:
+    """Golden and designed cases of a requirement that fails in both runs, without those newly failing in dtypes already told."""
     broken = after.cases.failing & before.cases.passing
-    broken = {key for key in broken if after.cases.fixed[key].status == "unexpected"}
+    broken = {key for key in broken if after.cases.fixed[key].status == "unexpected" and after.cases.fixed[key].dtype not in told}
     mended = before.cases.failing & after.cases.passing
     for kind, keys in ((Kind.MORE_FAILING, broken), (Kind.FEWER_FAILING, mended)):
         if keys:

@@ -179,6 +179,7 @@ def _finding(explanation: Explanation, sign: str) -> Finding:
         fresh=explanation.fresh,
         r=trial.r if sign == "values" and trial.candidate.faults[0].behaviour is None else None,
         alike=tuple(dict.fromkeys(alike)),
+        problems=tuple(evidence.problem for evidence in trial.explains),
     )
 
 

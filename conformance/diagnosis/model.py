@@ -6,7 +6,9 @@ from itertools import zip_longest
 
 from conformance.diagnosis.evidence import SIGNS
 from conformance.diagnosis.prediction import Candidate
+from conformance.diagnosis.trial import NEARLY_ALL
 from conformance.faults.model import Fault
+from conformance.problem import Problem
 
 SOURCES_SHOWN = 3
 SHOWN_LOST = 2  # of what was raised where nothing could be run again
@@ -18,7 +20,7 @@ class Finding:
 
     ``passing`` problems were compared, of which none contradicts; ``fresh`` ones were run to make sure. ``r`` is the largest
     error / budget against the faults' own outputs, None where there are none to compare. ``alike``: the faults that explain the
-    same as well, so that outputs do not tell which it is.
+    same as well, so that outputs do not tell which it is. ``problems`` are those that were explained.
     """
 
     sign: str
@@ -29,10 +31,22 @@ class Finding:
     fresh: int
     r: float | None
     alike: tuple[Fault, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     @property
     def faults(self) -> tuple[Fault, ...]:
         return self.candidate.faults
+
+    @property
+    def explains_nearly_all(self) -> bool:
+        return self.explained >= NEARLY_ALL * self.failing
+
+    def may_show(self, problem: Problem) -> bool:
+        """Whether one of the faults can make a difference to the problem, as far as dtype and features tell."""
+        return any(
+            fault.needs <= problem.features and problem.dtype in (self.candidate.within(fault) or fault.dtypes)
+            for fault in self.faults
+        )
 
     def __str__(self) -> str:
         """``matches fault … on 12 of 12 failing and 0 contradicting cases of 48 that pass, r ≤ 0.4: …; seen in …``."""

@@ -1,7 +1,7 @@
 """What the expectations make of outcomes."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.adapter import Implementation
@@ -101,6 +101,10 @@ class ImplementationExpectations:
         seen = "The question is not supported" if answer is None else f"The answer is {answer!r}"
         known = f"{expected.answer!r} is expected ({expected.reason})"
         return Status(False, f"{seen}, where {known}: correct or remove entry {number} of {self.where}.")
+
+    def entries(self) -> Iterator[Expected]:
+        """All that hold."""
+        yield from (entry.expected for entries in self._entries.values() for entry in entries)
 
     def unmatched(self, requirement: str | None = None) -> list[str]:
         """A sentence for each thing that an expectation names and that was not among the golden and designed cases judged so far.

@@ -202,7 +202,7 @@ _FORM = (
         "transposed-if-square",
         "exchanges positions and columns where there are as many of each",
         _transposed_if_square,
-        "ATT-POS-007",
+        "ATT-POS-014",
     ),
 )
 

@@ -16,7 +16,7 @@ Array = np.ndarray
 Strides = Callable[[Array], Sequence[int]]  # tensor → elements from one index to the next along each axis
 
 _LAYOUTS = ("ATT-OUT-030", "ATT-OUT-031", "ATT-OUT-032", "ATT-OUT-033")
-_WIDTHS = ("ATT-OUT-001", "ATT-SCALE-002")
+_WIDTH_OF_VALUE = ("ATT-SCALE-002",)
 _CONTIGUOUS = (
     "pytorch (MPS): https://github.com/pytorch/pytorch/issues/181133",
     "torch-spyre: https://github.com/torch-spyre/torch-spyre/issues/4331",
@@ -174,7 +174,7 @@ _TAKEN = (
         Fault(
             id=identifier,
             sentence=sentence,
-            requirements=_WIDTHS,
+            requirements=_WIDTH_OF_VALUE,
             sources=sources,
             needs=frozenset({"value-width"}),
             rewrite=rewrite,

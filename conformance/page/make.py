@@ -18,10 +18,11 @@ from conformance.page.results import MARKS, rows
 from conformance.page.speed import speed_figures, tradeoff_figures
 from conformance.page.text import NAME, clean
 from conformance.records import Run
-from conformance.reports.format import provenance, stamp, verdict
-from conformance.reports.speed import self_comparison_table
+from conformance.reports.format import provenance, sized, stamp
+from conformance.reports.speed import self_comparison_table, timed
 from conformance.reports.tables import missing_table, routes_table
 from conformance.reports.tallies import KINDS, areas, kind_of, observation
+from conformance.reports.verdict import lines
 
 CARDS = 6  # implementations with something unexpected that the beginning of the page shows at once,
 LINKS = 12  # and of each so many results
@@ -45,11 +46,13 @@ def write_page(run: Run, path: Path | str) -> Path:
 
 def _content(run: Run) -> dict[str, Any]:
     shown = rows(run)
+    result, *more = lines(run)
     kinds = Counter(kind_of(item) for item in run.items)
     return {
         "run": run,
-        "verdict": verdict(run),
-        "sound": not run.unexpected and not run.unexpected_conventions,
+        "verdict": result,
+        "more": more,
+        "sound": not run.surprises and any(item.outcome.was_run for item in run.items),
         "stamp": stamp(run),
         "provenance": provenance(run),
         "areas": areas(run),
@@ -59,6 +62,7 @@ def _content(run: Run) -> dict[str, Any]:
         "links": LINKS,
         "kinds": {kind: kinds[kind] for kind in KINDS},
         "marks": MARKS,
+        "dtypes": sorted({dtype for item in run.items for dtype in item.dtypes}, key=sized),
         "outcomes": sorted({item.outcome for item in run.items}, key=lambda outcome: outcome.severity),
         "conventions": matrices(run),
         "accuracy": accuracy_figures(run),
@@ -86,6 +90,7 @@ def _environment() -> Environment:
     )
     environment.filters["called"] = lambda name: clean(name, NAME)
     environment.filters["observation"] = observation
+    environment.filters["timed"] = timed
     environment.filters["word"] = lambda kind: kind.split()[0]
     return environment
 

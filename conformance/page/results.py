@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from conformance.page.pictures import PackedPicture, packed
 from conformance.page.text import NAME, anchor, clean, figure
 from conformance.records import Case, Item, Run
-from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, kind_of
+from conformance.reports.causes import Cause, causes
+from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, failing_dtypes, kind_of
 
 MARKS = {
     PASSED: "✓",
@@ -53,6 +54,11 @@ class Entry:
         return counts.golden + counts.designed + counts.random
 
     @property
+    def failing(self) -> tuple[str, ...]:
+        """The dtypes in which something failed."""
+        return tuple(failing_dtypes(self.item))
+
+    @property
     def opens(self) -> bool:
         """Whether there is more to it than a line."""
         return bool(self.cases)
@@ -77,6 +83,7 @@ class Row:
     name: str
     about: str
     missing: str
+    causes: tuple[Cause, ...]
     areas: tuple[AreaResults | None, ...]
     diagnosis: tuple[str, ...]
 
@@ -88,6 +95,17 @@ class Row:
     def unexpected(self) -> tuple[Entry, ...]:
         return tuple(entry for area in self.areas if area for entry in area.entries if entry.kind == UNEXPECTED)
 
+    @property
+    def folded(self) -> tuple[tuple[Cause, tuple[Entry, ...]], ...]:
+        """The causes, each with the unexpected results that follow from it."""
+        return tuple((c, tuple(e for e in self.unexpected if e.item.requirement in c.requirements)) for c in self.causes)
+
+    @property
+    def unexplained(self) -> tuple[Entry, ...]:
+        """The unexpected results that have no known cause."""
+        known = {identifier for cause in self.causes for identifier in cause.requirements}
+        return tuple(entry for entry in self.unexpected if entry.item.requirement not in known)
+
 
 def rows(run: Run) -> list[Row]:
     """A row for each implementation, in the order of the header."""
@@ -97,6 +115,9 @@ def rows(run: Run) -> list[Row]:
         items.setdefault((item.implementation, run.requirements[item.requirement].area), []).append(item)
     anchors = {identifier: anchor(identifier, number) for number, identifier in enumerate(run.requirements)}
     lines = _diagnoses(run)
+    folded: dict[str, tuple[Cause, ...]] = {}
+    for cause in causes(run):
+        folded[cause.implementation] = (*folded.get(cause.implementation, ()), cause)
     made = []
     for number, (name, entry) in enumerate(run.implementations.items()):
         place = f"i{number}"
@@ -108,7 +129,7 @@ def rows(run: Run) -> list[Row]:
         )
         version = f" {entry.framework_version}" if entry.framework_version else ""
         about = f"{entry.framework}{version}, {entry.device}"
-        made.append(Row(place, clean(name, NAME), about, entry.missing or "", results, lines.get(name, ())))
+        made.append(Row(place, clean(name, NAME), about, entry.missing or "", folded.get(name, ()), results, lines.get(name, ())))
     return made
 
 

@@ -14,6 +14,7 @@ from conformance.records.model import (
     Convention,
     Counts,
     Diagnosis,
+    DtypeResult,
     Environment,
     Explanation,
     Growth,
@@ -35,7 +36,8 @@ from conformance.records.shares import Share, shares, too_little
 from conformance.records.writer import RecordWriter
 
 __all__ = [
-    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Coverage", "Coverages", "Diagnosis", "Environment", "Explanation",
+    "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Coverage", "Coverages", "Diagnosis", "DtypeResult", "Environment",
+    "Explanation",
     "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
     "RequirementEntry", "Run", "SelfComparison", "Share", "Tier", "Timing", "Undeclared", "command_line", "current_environment",
     "decode", "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",

@@ -40,6 +40,13 @@ class Undeclared:
     area: str
     features: tuple[str, ...]
 
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.area} of {self.implementation} was not judged at all: it offers nothing of {', '.join(self.features)}, and "
+            "does not say so. Offer it, by a parameter, or declare it, in Support.lacks."
+        )
+
 
 Coverages = dict[tuple[str, str], Coverage]
 

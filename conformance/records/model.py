@@ -107,9 +107,19 @@ class Counts(Data, frozen=True, kw_only=True):
         return self.golden + self.designed + self.random
 
 
+class DtypeResult(Data, frozen=True, kw_only=True):
+    """What became of a requirement in one dtype: the worst ``outcome``, UNSUPPORTED where no problem was run, and the ``counts``
+    of its problems; ``status`` as of an item."""
+
+    outcome: Outcome
+    status: StatusWord
+    counts: Counts = Counts()
+
+
 class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     """A requirement on an implementation. ``outcome`` is the worst of its cases; ``status`` is unexpected for a failure that is
     not known and for a pass where a failure is known; ``reason`` says why it was skipped, is unsupported, known or unexpected.
+    ``dtypes`` has the same for each dtype of its problems; it is empty where none was come to.
     ``lacking``: why problems were not asked, and how many, the most frequent reasons; ``without``: for lack of which features.
     ``examples`` were run by Hypothesis; ``seconds`` is wall time, ``implementation_seconds`` the part inside the implementation.
     ``observations`` are worth knowing and never judged."""
@@ -121,6 +131,7 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     reason: str = ""
     counts: Counts = Counts()
     lacking: dict[str, Count] = msgspec.field(default_factory=dict)
+    dtypes: dict[str, DtypeResult] = msgspec.field(default_factory=dict)
     examples: Count = 0
     seconds: Seconds = 0.0
     implementation_seconds: Seconds = 0.0
@@ -214,7 +225,8 @@ class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
     ``ratio``, the median over rounds of its time to that of ``baseline`` in the same round, below 1 if faster, with the ends of
     its 95 % bootstrap interval; ``percent_of_matmul``, its rate against the machine's own large matrix product. ``first_seconds``
     is the first call's, compilation included; ``bytes`` are those of inputs and output, once each; ``peak_bytes`` come on top of
-    them. ``r`` and ``outcome`` judge the timed call's own output; times are null unless it passed."""
+    them. ``r`` and ``outcome`` judge the timed call's own output; times are null unless it passed. ``status`` is unexpected for
+    a failure that is not known; ``reason`` says why it is known."""
 
     NUMBERS = ("r",)
 
@@ -240,12 +252,15 @@ class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
     percent_of_matmul: Seconds | None = None
     peak_bytes: Count | None = None
     r: Number | None = None
+    status: StatusWord = "expected"
+    reason: str = ""
     message: str = ""
 
 
 class Growth(Data, frozen=True, kw_only=True, tag_field="kind", tag="growth"):
     """How time and memory grow with the length L = Lq = Lk: measured over a ladder of ``lengths``, and the exponents of the power
-    laws fitted to them (naive attention: 2; memory of a fused one: 1). ``peak_bytes`` beyond inputs and output."""
+    laws fitted to them (naive attention: 2; memory of a fused one: 1). ``peak_bytes`` beyond inputs and output. ``outcome`` and
+    ``status`` are those of the length at which it ended, if it did before the last."""
 
     implementation: str
     operation: str
@@ -257,6 +272,7 @@ class Growth(Data, frozen=True, kw_only=True, tag_field="kind", tag="growth"):
     peak_bytes: tuple[Count | None, ...] = ()
     time_exponent: float | None = None
     memory_exponent: float | None = None
+    status: StatusWord = "expected"
     message: str = ""
 
 
@@ -283,7 +299,8 @@ class Explanation(Data, frozen=True, kw_only=True):
     """``faults`` of the catalogue, one or several at once, that explain ``explained`` of ``failing`` problems, which were wrong
     by ``sign`` (values, dtype, raises …), and that none of ``passing`` problems contradicts; ``fresh`` ones were run besides.
     ``r`` is the largest error / budget against the faults' own outputs, null where none were compared. ``alike``: faults that
-    explain as much, so that outputs do not tell which it is. ``sentence`` says all this."""
+    explain as much, so that outputs do not tell which it is. ``sentence`` says all this. ``requirements``: those whose recorded
+    failures are all of the explained kind, so that they are consequences of the fault as far as can be told."""
 
     NUMBERS = ("r",)
 
@@ -296,6 +313,7 @@ class Explanation(Data, frozen=True, kw_only=True):
     r: Number | None = None
     alike: tuple[str, ...] = ()
     sentence: str
+    requirements: tuple[str, ...] = ()
 
 
 class Diagnosis(Data, frozen=True, kw_only=True, tag_field="kind", tag="diagnosis"):
@@ -329,8 +347,8 @@ class Totals(Data, frozen=True, kw_only=True):
 
 
 class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
-    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items and conventions whose status is
-    that."""
+    """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items, conventions, timings and growths
+    whose status is that, and areas that were neither offered nor declared as lacking."""
 
     finished: Time
     counts: Totals

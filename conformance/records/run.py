@@ -17,6 +17,7 @@ from conformance.records.model import (
     Convention,
     Counts,
     Diagnosis,
+    DtypeResult,
     Environment,
     Footer,
     Growth,
@@ -26,6 +27,7 @@ from conformance.records.model import (
     Line,
     RequirementEntry,
     SelfComparison,
+    StatusWord,
     Timing,
 )
 from conformance.records.shares import shares, too_little
@@ -76,9 +78,8 @@ class Run:
         worst = max(footer.exit_code for footer in self.footers)
         if worst or len(self.footers) == 1:
             return worst
-        unexpected = len(self.unexpected) + len(self.unexpected_conventions) + len(self.undeclared)
         enough = any(item.outcome.was_run for item in self.items) and not self.too_little
-        return int(exit_code(unexpected=unexpected, enough_cases=enough))
+        return int(exit_code(unexpected=self.surprises, enough_cases=enough))
 
     @cached_property
     def too_little(self) -> tuple[str, ...]:
@@ -140,6 +141,21 @@ class Run:
     def unexpected_conventions(self) -> tuple[Convention, ...]:
         """Conventions that are not as declared, not as expected, or no answer that an interface may have."""
         return tuple(convention for convention in self.conventions if convention.status == "unexpected")
+
+    @cached_property
+    def wrong_timings(self) -> tuple[Timing | Growth, ...]:
+        """Timed calls whose own output failed, where that is not known; they count as unexpected, too."""
+        return tuple(timing for timing in self.timed if timing.status == "unexpected")
+
+    @property
+    def timed(self) -> tuple[Timing | Growth, ...]:
+        return (*self.timings, *self.growths)
+
+    @property
+    def surprises(self) -> int:
+        """All that is unexpected: what the exit code, the footers and the verdict count."""
+        found = (self.unexpected, self.unexpected_conventions, self.wrong_timings, self.undeclared)
+        return sum(map(len, found))
 
 
 def merge(runs: Iterable[Run]) -> Run:
@@ -227,14 +243,14 @@ def _merged_items(items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def _merged_item(group: Sequence[Item]) -> Item:
-    counts = {name: sum(getattr(item.counts, name) for item in group) for name in Counts.__struct_fields__}
     return Item(
         requirement=group[0].requirement,
         implementation=group[0].implementation,
         outcome=_worst([item.outcome for item in group]),
-        status="unexpected" if any(item.status == "unexpected" for item in group) else "expected",
+        status=_status(group),
         reason="; ".join(dict.fromkeys(item.reason for item in group if item.reason)),
-        counts=Counts(**counts),
+        counts=_sum(item.counts for item in group),
+        dtypes=_merged_dtypes(group),
         examples=sum(item.examples for item in group),
         seconds=sum(item.seconds for item in group),
         implementation_seconds=sum(item.implementation_seconds for item in group),
@@ -242,6 +258,30 @@ def _merged_item(group: Sequence[Item]) -> Item:
         without=tuple(sorted({feature for item in group for feature in item.without})),
         observations={name: value for item in group for name, value in item.observations.items()},
     )
+
+
+def _merged_dtypes(group: Sequence[Item]) -> dict[str, DtypeResult]:
+    found: dict[str, list[DtypeResult]] = {}
+    for item in group:
+        for dtype, result in item.dtypes.items():
+            found.setdefault(dtype, []).append(result)
+    return {
+        dtype: DtypeResult(
+            outcome=_worst([result.outcome for result in results]),
+            status=_status(results),
+            counts=_sum(result.counts for result in results),
+        )
+        for dtype, results in found.items()
+    }
+
+
+def _sum(several: Iterable[Counts]) -> Counts:
+    several = list(several)
+    return Counts(**{name: sum(getattr(counts, name) for counts in several) for name in Counts.__struct_fields__})
+
+
+def _status(results: Iterable[Item | DtypeResult]) -> StatusWord:
+    return "unexpected" if any(result.status == "unexpected" for result in results) else "expected"
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.records.lines import encode
-from conformance.records.model import LISTS, Convention, Footer, Header, Item, Line, Totals
+from conformance.records.model import LISTS, Convention, Footer, Growth, Header, Item, Line, Timing, Totals
 from conformance.verdict import Outcome
 
 
@@ -55,16 +55,16 @@ class RecordWriter:
         self._kinds[type(record)] += 1
         if isinstance(record, Item):
             self._outcomes[record.outcome] += 1
-        if isinstance(record, Item | Convention):
+        if isinstance(record, Item | Convention | Timing | Growth):
             self.unexpected += record.status == "unexpected"
 
-    def finish(self, exit_code: ExitCode) -> Footer:
-        """Writes the footer and closes the file."""
+    def finish(self, exit_code: ExitCode, *, undeclared: int = 0) -> Footer:
+        """Writes the footer and closes the file; ``undeclared`` areas are unexpected, too."""
         footer = Footer(
             finished=datetime.now(UTC),
             counts=Totals(**{name: self._kinds[kind] for kind, name in LISTS.items()}),
             outcomes={outcome: self._outcomes[outcome] for outcome in sorted(self._outcomes)},
-            unexpected=self.unexpected,
+            unexpected=self.unexpected + undeclared,
             exit_code=int(exit_code),
         )
         self.write(footer)

@@ -12,14 +12,35 @@ from conformance.reports.tables import (
     conformance_table,
     conventions_tables,
     diagnosis_table,
+    dtypes_table,
     failures_table,
     missing_table,
     routes_table,
 )
 from conformance.reports.terminal import terminal_summary
+from conformance.reports.verdict import lines, verdict
 
 __all__ = [
-    "Table", "accuracy_table", "answers_table", "conformance_table", "conventions_tables", "diagnosis_table", "failures_table",
-    "growth_table", "junit_xml", "missing_table", "results_csv", "routes_table", "self_comparison_table", "speed_tables",
-    "summary", "summary_markdown", "terminal_summary", "timing_tables", "timings_csv",
+    "Table",
+    "accuracy_table",
+    "answers_table",
+    "conformance_table",
+    "conventions_tables",
+    "diagnosis_table",
+    "dtypes_table",
+    "failures_table",
+    "growth_table",
+    "junit_xml",
+    "lines",
+    "missing_table",
+    "results_csv",
+    "routes_table",
+    "self_comparison_table",
+    "speed_tables",
+    "summary",
+    "summary_markdown",
+    "terminal_summary",
+    "timing_tables",
+    "timings_csv",
+    "verdict",
 ]  # fmt: skip

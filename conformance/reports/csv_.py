@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.records import Item, Run, Timing
+from conformance.reports import tallies
 from conformance.reports.format import stamp
 
 _ITEM_FIELDS = ("requirement", "implementation", "outcome", "status", "reason")
@@ -28,6 +29,7 @@ def _result(run: Run, item: Item) -> dict[str, Any]:
         **_fields(item, _ITEM_FIELDS),
         "area": entry.area,
         "operation": entry.operation,
+        "failing_dtypes": " ".join(tallies.failing_dtypes(item)),
         **_fields(item.counts, item.counts.__struct_fields__),
         **_fields(item, _MEASURES),
         "largest_r": max((a.max for a in item.accuracy if a.profile == implementation.judged_by(a.dtype)), default=None),

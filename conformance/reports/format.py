@@ -44,24 +44,6 @@ def stamp(run: Run) -> str:
     return f"NOT A CONFORMANCE RESULT. {run.not_conformance}" if run.not_conformance else ""
 
 
-def verdict(run: Run) -> str:
-    """The run in one sentence."""
-    if run.timings and not run.items:
-        return "Timings alone: no requirement was run."
-    number, conventions = len(run.unexpected), len(run.unexpected_conventions)
-    areas = len(run.undeclared)
-    if run.too_little and not number and not conventions and not areas:
-        return " ".join(run.too_little)
-    if not number and not conventions and not areas:
-        return f"Every result is as expected ({len(run.items)} in all)."
-    parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []
-    if conventions:
-        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as due")
-    if areas:
-        parts.append(f"{areas} area{' is' if areas == 1 else 's are'} neither offered nor declared as lacking")
-    return ", and ".join(parts) + "."
-
-
 def provenance(run: Run) -> list[str]:
     """Which suite ran what, where and when, a line each."""
     header = run.header

@@ -1,11 +1,12 @@
-"""A run as JUnit XML: a suite per implementation, a test case per requirement and per convention."""
+"""A run as JUnit XML: a suite per implementation, a test case per requirement, per convention and per timed call."""
 
 import re
 from xml.etree import ElementTree
 
-from conformance.records import Case, Convention, Item, Run
+from conformance.records import Case, Convention, Growth, Item, Run, Timing, Undeclared
 from conformance.reports import tallies
 from conformance.reports.format import stamp
+from conformance.reports.speed import timed
 from conformance.verdict import Outcome
 
 SHOWN_CASES = 5
@@ -15,7 +16,8 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_xml(run: Run) -> str:
     """Unexpected results are failures, or errors where the implementation raised or died; known failures, unsupported and
-    skipped requirements are skipped, with the reason; and so are conventions."""
+    skipped requirements are skipped, with the reason. A convention fails where its answer is not as due, a timed call where its
+    own output does, an area where it is neither offered nor declared as lacking."""
     root = ElementTree.Element("testsuites", name=_title(run))
     grouped = tallies.cases_by_item(run)
     for name in run.implementations:
@@ -27,6 +29,12 @@ def junit_xml(run: Run) -> str:
         for convention in run.conventions:
             if convention.implementation == name:
                 _convention(suite, convention)
+        for timing in run.timed:
+            if timing.implementation == name:
+                _timing(suite, timing)
+        for one in run.undeclared:
+            if one.implementation == name:
+                _undeclared(suite, one)
         _count(suite, sum(item.seconds for item in items))
     _total(root)
     ElementTree.indent(root)
@@ -74,6 +82,22 @@ def _convention(suite: ElementTree.Element, convention: Convention) -> None:
     elif convention.reason:
         message = f"known answer, {convention.observed}: {convention.reason}"
         ElementTree.SubElement(element, "skipped", message=_plain(message))
+
+
+def _undeclared(suite: ElementTree.Element, one: Undeclared) -> None:
+    element = ElementTree.SubElement(suite, "testcase", classname=_plain(one.implementation), name=f"area: {one.area}", time="0")
+    ElementTree.SubElement(element, "failure", type="undeclared", message=_plain(one.sentence))
+
+
+def _timing(suite: ElementTree.Element, timing: Timing | Growth) -> None:
+    name = _plain(f"timed: {timed(timing)}")
+    element = ElementTree.SubElement(suite, "testcase", classname=_plain(timing.implementation), name=name, time="0")
+    if timing.status == "unexpected":
+        tag = "error" if timing.outcome in _RAISED else "failure"
+        ElementTree.SubElement(element, tag, type=str(timing.outcome), message=_plain(timing.message))
+    elif timing.outcome is not Outcome.PASS:
+        why = f"known failure, {timing.outcome}" if timing.outcome.is_failure else str(timing.outcome)
+        ElementTree.SubElement(element, "skipped", message=_plain(f"{why}: {timing.message}"))
 
 
 def _text(case: Case) -> str:

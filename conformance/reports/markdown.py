@@ -6,7 +6,9 @@ from tabulate import tabulate
 
 from conformance.records import Case, Item, Run
 from conformance.reports import speed, tables, tallies
-from conformance.reports.format import provenance, stamp, verdict
+from conformance.reports.causes import causes, unexplained
+from conformance.reports.format import provenance, stamp
+from conformance.reports.verdict import lines
 
 SHOWN_CASES = 3
 SHOWN_ITEMS = 50
@@ -26,11 +28,13 @@ def summary_markdown(run: Run) -> str:
     if stamp(run):
         parts.append(f"**{stamp(run)}**")
     parts.append("\n".join(f"- {escaped(line)}" for line in provenance(run)))
-    parts.append(f"**{verdict(run)}**")
+    result, *more = lines(run)
+    parts += [f"**{escaped(result)}**", *map(escaped, more)]
     parts += _unexpected(run)
     for table in (
         tables.diagnosis_table(run),
         tables.conformance_table(run),
+        tables.dtypes_table(run),
         tables.failures_table(run),
         *tables.conventions_tables(run),
         tables.accuracy_table(run),
@@ -48,22 +52,34 @@ def summary_markdown(run: Run) -> str:
 
 
 def _unexpected(run: Run) -> list[str]:
-    if not run.unexpected and not run.unexpected_conventions:
+    if not run.surprises:
         return []
     grouped = tallies.cases_by_item(run)
+    found, items = causes(run), {(item.implementation, item.requirement): item for item in run.unexpected}
     parts = ["## Unexpected results"]
-    for item in run.unexpected[:SHOWN_ITEMS]:
+    for cause in found:
+        first = items[cause.implementation, cause.requirements[0]]
+        parts.append(f"### {escaped(cause.implementation)}, {escaped(cause.title)}: {', '.join(cause.requirements)}")
+        parts += _item(run, first, grouped.get((first.requirement, first.implementation), []), level=4)
+    left = unexplained(run, found)
+    for item in left[:SHOWN_ITEMS]:
         parts += _item(run, item, grouped.get((item.requirement, item.implementation), []))
-    if len(run.unexpected) > SHOWN_ITEMS:
-        parts.append(f"… and {len(run.unexpected) - SHOWN_ITEMS} more, listed under Failures.")
+    if len(left) > SHOWN_ITEMS:
+        parts.append(f"… and {len(left) - SHOWN_ITEMS} more, listed under Failures.")
+    for one in run.undeclared:
+        parts.append(f"### {one.area} on {escaped(one.implementation)}: not judged at all")
+        parts.append(escaped(one.sentence))
+    for timing in run.wrong_timings:
+        parts.append(f"### {escaped(speed.timed(timing))} on {escaped(timing.implementation)}: {timing.outcome} when timed")
+        parts.append(escaped(timing.message))
     for convention in run.unexpected_conventions:
         parts.append(f"### {convention.id} on {escaped(convention.implementation)}: {escaped(tallies.observation(convention))}")
         parts.append(escaped(convention.message))
     return parts
 
 
-def _item(run: Run, item: Item, cases: list[Case]) -> list[str]:
-    parts = [f"### {item.requirement} on {escaped(item.implementation)}: {item.outcome}"]
+def _item(run: Run, item: Item, cases: list[Case], level: int = 3) -> list[str]:
+    parts = [f"{'#' * level} {item.requirement} on {escaped(item.implementation)}: {item.outcome}"]
     parts.append(escaped(run.requirements[item.requirement].sentence))
     if item.reason:
         parts.append(escaped(item.reason))

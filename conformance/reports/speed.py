@@ -97,6 +97,12 @@ def groups(run: Run) -> Iterator[tuple[str, list[Timing]]]:
         yield f"Speed: {about}, " + (f"relative to {baseline}" if baseline else "without a baseline"), timings
 
 
+def timed(timing: Timing | Growth) -> str:
+    """Which call it was, in words that no other has in a run."""
+    what = "growth with the length" if isinstance(timing, Growth) else f"{timing.suite} {timing.shape}"
+    return f"{timing.operation}, {what} in {timing.dtype}, {timing.passes}"
+
+
 def _unjudged(timings: list[Timing]) -> str:
     return " Of forward+backward the output alone is judged, not the gradients." if timings[0].passes != "forward" else ""
 

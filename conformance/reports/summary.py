@@ -9,6 +9,8 @@ import msgspec
 from conformance.accuracy import Accuracy
 from conformance.records import Run, Timing
 from conformance.reports import tallies
+from conformance.reports.speed import timed
+from conformance.reports.verdict import lines
 from conformance.verdict import Outcome
 
 
@@ -26,17 +28,28 @@ def summary(run: Run) -> dict[str, Any]:
         "environments": [msgspec.to_builtins(shard.environment) for shard in run.headers],
         "implementations": _implementations(run),
         "unexpected": [
-            {"requirement": item.requirement, "implementation": item.implementation, "outcome": str(item.outcome)}
+            {
+                "requirement": item.requirement,
+                "implementation": item.implementation,
+                "outcome": str(item.outcome),
+                "dtypes": tallies.failing_dtypes(item),
+            }
             for item in run.unexpected
         ],
         "unexpected_conventions": [
             {"convention": c.id, "implementation": c.implementation, "declared": c.declared, "observed": c.observed}
             for c in run.unexpected_conventions
         ],
+        "unexpected_timings": [
+            {"timed": timed(timing), "implementation": timing.implementation, "outcome": str(timing.outcome)}
+            for timing in run.wrong_timings
+        ],
+        "verdict": lines(run),
         "diagnoses": [
             {
                 "implementation": diagnosis.implementation,
                 "faults": [list(explanation.faults) for explanation in diagnosis.explanations],
+                "requirements": [list(explanation.requirements) for explanation in diagnosis.explanations],
                 "sentences": list(diagnosis.lines),
             }
             for diagnosis in run.diagnoses
@@ -46,7 +59,7 @@ def summary(run: Run) -> dict[str, Any]:
 
 def _implementations(run: Run) -> dict[str, Any]:
     results, accuracies, problems = tallies.by_area(run), tallies.accuracies(run), tallies.problems(run)
-    seconds = tallies.seconds(run)
+    seconds, dtypes = tallies.seconds(run), tallies.by_dtype(run)
     return {
         name: {
             "framework": entry.framework,
@@ -54,6 +67,7 @@ def _implementations(run: Run) -> dict[str, Any]:
             "device": entry.device,
             "missing": entry.missing,
             "areas": {area: dict(counts) for area, counts in results[name].items()},
+            "dtypes": {dtype: dict(counts) for dtype, counts in dtypes[name].items()},
             "problems": dict(problems[name]),
             "seconds": round(seconds[name], 1),
             "accuracy": _accuracy(accuracies[name]) if name in accuracies else [],

@@ -41,6 +41,17 @@ def conformance_table(run: Run) -> Table:
     return Table("Conformance", ("implementation", *areas, "all"), rows, note)
 
 
+def dtypes_table(run: Run) -> Table:
+    """Implementation × dtype: how many requirements passed, failed as known, are unexpected or unsupported in it."""
+    counted = tallies.by_dtype(run)
+    dtypes = sorted({dtype for own in counted.values() for dtype in own}, key=sized)
+    rows = tuple(
+        (name, *(_marked(own[dtype]) if dtype in own else NONE for dtype in dtypes)) for name, own in counted.items() if own
+    )
+    note = "Number of requirements, each in every dtype in which it has problems. Marks as under Conformance."
+    return Table("Conformance by dtype", ("implementation", *dtypes), rows, note)
+
+
 def _total(by_area: dict[str, Counter[str]]) -> Counter[str]:
     return sum(by_area.values(), Counter())
 
@@ -122,8 +133,13 @@ def failures_table(run: Run) -> Table:
         _failure_row(item, grouped.get((item.requirement, item.implementation), []))
         for item in sorted(wrong, key=lambda item: (item.status == "expected", item.requirement))
     )
-    columns = ("status", "requirement", "implementation", "outcome", "failed", "native", "composed", "largest r", "reason")
-    note = "Failed: problems of all that ran. Native, composed: recorded failures by the way in which the suite asked."
+    columns = (
+        "status", "requirement", "implementation", "outcome", "dtypes", "failed", "native", "composed", "largest r", "reason",
+    )  # fmt: skip
+    note = (
+        "Dtypes: those in which something failed. Failed: problems of all that ran. Native, composed: recorded failures by the "
+        "way in which the suite asked."
+    )
     return Table("Failures", columns, rows, note)
 
 
@@ -137,12 +153,19 @@ def _failure_row(item: Item, cases: list[Case]) -> tuple[str, ...]:
         item.requirement,
         item.implementation,
         str(item.outcome),
+        _dtypes(item),
         f"{counts.failed} of {counts.golden + counts.designed + counts.random}",
         str(native),
         str(len(failed) - native),
         NONE if largest is None else short(largest),
         item.reason,
     )
+
+
+def _dtypes(item: Item) -> str:
+    failing = tallies.failing_dtypes(item)
+    ran = [dtype for dtype, result in item.dtypes.items() if result.outcome.was_run]
+    return "all" if len(failing) == len(ran) > 1 else ", ".join(failing) or NONE
 
 
 def diagnosis_table(run: Run) -> Table:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from conformance.accuracy import Accuracy, Distribution
-from conformance.records import Case, Convention, Item, Run
+from conformance.records import Case, Convention, DtypeResult, Item, Run
 from conformance.reports.format import NONE
 from conformance.verdict import Outcome
 
@@ -12,8 +12,8 @@ PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED = "passed", "known failures", "u
 KINDS = (PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED)
 
 
-def kind_of(item: Item) -> str:
-    """Which of KINDS an item counts as; an unexpected pass is unexpected."""
+def kind_of(item: Item | DtypeResult) -> str:
+    """Which of KINDS an item, or what became of it in a dtype, counts as; an unexpected pass is unexpected."""
     if item.status == "unexpected":
         return UNEXPECTED
     if item.outcome is Outcome.PASS:
@@ -29,6 +29,20 @@ def by_area(run: Run) -> dict[str, dict[str, Counter[str]]]:
     for item in run.items:
         tally[item.implementation][run.requirements[item.requirement].area][kind_of(item)] += 1
     return tally
+
+
+def by_dtype(run: Run) -> dict[str, dict[str, Counter[str]]]:
+    """Requirements of each kind by implementation and dtype: one counts in each dtype that it has problems in."""
+    tally: dict[str, dict[str, Counter[str]]] = {name: defaultdict(Counter) for name in run.implementations}
+    for item in run.items:
+        for dtype, result in item.dtypes.items():
+            tally[item.implementation][dtype][kind_of(result)] += 1
+    return tally
+
+
+def failing_dtypes(item: Item) -> list[str]:
+    """Those in which something of the item failed, or is unexpected."""
+    return [dtype for dtype, result in item.dtypes.items() if result.outcome.is_failure or result.status == "unexpected"]
 
 
 def areas(run: Run) -> list[str]:

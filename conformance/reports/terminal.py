@@ -7,11 +7,13 @@ from tabulate import tabulate
 
 from conformance.records import Run, shares
 from conformance.reports import speed, tables, tallies
-from conformance.reports.format import stamp, verdict
+from conformance.reports.causes import causes, listed, unexplained
+from conformance.reports.format import stamp
+from conformance.reports.verdict import lines
 from conformance.verdict import Outcome
 
 UNSOUND = (Outcome.ERROR, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
-SHOWN_LINES, SHOWN_IDS = 20, 6
+SHOWN_LINES = 20
 WIDTH = 116
 
 
@@ -27,6 +29,7 @@ def terminal_summary(run: Run) -> str:
     which are thus read last."""
     shown = (
         tables.conformance_table(run),
+        *_dtypes(run),
         tables.answers_table(run),
         tables.accuracy_table(run),
         *speed.speed_tables(run),
@@ -39,8 +42,13 @@ def terminal_summary(run: Run) -> str:
         parts.append(render_table(tables.left_table(run)))
     parts.append("\n".join([*_inverted(run), *_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
-    parts.append("\n".join(filter(None, (verdict(run), stamp(run)))))
+    parts.append("\n".join(filter(None, (*lines(run), stamp(run)))))
     return "\n\n".join(filter(None, parts))
+
+
+def _dtypes(run: Run) -> list[tables.Table]:
+    """Where something is unexpected: otherwise the accuracy says enough of dtypes."""
+    return [tables.dtypes_table(run)] if run.unexpected else []
 
 
 def _inverted(run: Run) -> list[str]:
@@ -66,24 +74,19 @@ def _unsound(run: Run) -> list[str]:
 
 
 def _unexpected(run: Run) -> list[str]:
-    """A line for each outcome of each implementation, the rarest first: what happens once drowns easily."""
+    """A line for each outcome of each implementation, the rarest first: what happens once drowns easily. What has a cause in
+    common is one line, whatever its outcomes."""
+    found = causes(run)
     groups: dict[tuple[str, str], list[str]] = {}
-    for item in run.unexpected:
+    for item in unexplained(run, found):
         groups.setdefault((item.implementation, item.outcome), []).append(item.requirement)
     lines = [
-        f"UNEXPECTED {outcome} on {name}: {_listed(identifiers)}"
+        f"UNEXPECTED {outcome} on {name}: {listed(identifiers)}"
         for (name, outcome), identifiers in sorted(groups.items(), key=lambda group: len(group[1]))
     ]
-    lines += [
-        f"UNEXPECTED: {one.area} of {one.implementation} was not judged at all: it offers nothing of {', '.join(one.features)}, "
-        "and does not say so. Offer it, by a parameter, or declare it, in Support.lacks."
-        for one in run.undeclared
-    ]
+    lines += [f"UNEXPECTED on {cause.implementation}, {cause.title}: {listed(cause.requirements)}" for cause in found]
+    lines += [f"UNEXPECTED: {one.sentence}" for one in run.undeclared]
+    lines += [f"UNEXPECTED {t.outcome} on {t.implementation}: timed output, {speed.timed(t)}" for t in run.wrong_timings]
     lines += [f"UNEXPECTED {c.id} on {c.implementation}: {tallies.observation(c)}" for c in run.unexpected_conventions]
     left = len(lines) - SHOWN_LINES
     return lines if left <= 0 else [*lines[:SHOWN_LINES], f"… and {left} more such lines"]
-
-
-def _listed(identifiers: list[str]) -> str:
-    more = f" and {len(identifiers) - SHOWN_IDS} more" if len(identifiers) > SHOWN_IDS else ""
-    return ", ".join(identifiers[:SHOWN_IDS]) + more

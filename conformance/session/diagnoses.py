@@ -14,6 +14,7 @@ from conformance.verdict import Outcome
 
 KEPT = 2000  # problems of an implementation that passed
 KEPT_OF_A_KIND = 500  # problems that failed in one way
+KEPT_OF_A_REQUIREMENT = 40
 SHOWN = 5  # requirements that are named
 
 
@@ -24,22 +25,27 @@ class Failures:
         self._failing: dict[str, dict[str, str]] = {}
         self._passing: dict[str, dict[str, None]] = {}
         self._kinds: Counter[tuple[str, str]] = Counter()
+        self._requirements: dict[str, dict[str, dict[str, str]]] = {}  # the first failing problems of each, with their kinds
         self._ended: dict[str, list[str]] = {}  # requirements whose items ended the process or were ended
 
     def note(self, record: Case | Item) -> None:
-        """Known failures say nothing here, nor do invalid requests, of which any answer passes."""
+        """Known failures say nothing here, nor do passes of what does not judge values: a wrong output may be of the due
+        form."""
         if isinstance(record, Item):
             if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT) and record.status == "unexpected":
                 self._ended.setdefault(record.implementation, []).append(record.requirement)
         elif record.outcome.is_failure and record.status == "unexpected":
             self._note_failing(record, kind_of(record.outcome, record.message))
-        elif record.outcome is Outcome.PASS and requirements()[record.requirement].check != "refuses":
+        elif record.outcome is Outcome.PASS and requirements()[record.requirement].judges_values:
             passing = self._passing.setdefault(record.implementation, {})
             if len(passing) < KEPT:
                 passing[record.text] = None
 
     def _note_failing(self, case: Case, kind: str) -> None:
         failing = self._failing.setdefault(case.implementation, {})
+        of_requirement = self._requirements.setdefault(case.implementation, {}).setdefault(case.requirement, {})
+        if len(of_requirement) < KEPT_OF_A_REQUIREMENT:
+            of_requirement[case.text] = kind
         if case.text not in failing and self._kinds[case.implementation, kind] < KEPT_OF_A_KIND:
             self._kinds[case.implementation, kind] += 1
             failing[case.text] = kind
@@ -51,7 +57,10 @@ class Failures:
             found = Diagnosis(implementation=implementation.name)
             if failing:
                 passing = [text for text in self._passing.get(implementation.name, {}) if text not in failing]
-                found = ask(Request(implementation=implementation.name, failing=failing, passing=tuple(passing)))
+                of_each = self._requirements[implementation.name]
+                found = ask(
+                    Request(implementation=implementation.name, failing=failing, passing=tuple(passing), requirements=of_each)
+                )
             if failing or implementation.name in self._ended:
                 yield _with_ended(found, self._ended.get(implementation.name, []))
 

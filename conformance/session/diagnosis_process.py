@@ -23,16 +23,19 @@ from conformance.problem import parse
 from conformance.records import Diagnosis, Explanation, decode, encode
 from conformance.session.options import chosen
 from conformance.threads import single_threads
+from conformance.verdict import Outcome
 
 LIMIT = 60.0  # seconds: several times what a diagnosis takes, and time enough to import a framework
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The texts of problems that ``implementation`` failed, with their kinds, and of those that it passed."""
+    """The texts of problems that ``implementation`` failed, with their kinds, and of those that it passed; ``requirements`` that
+    failed, with the kinds of the first of their failing problems."""
 
     implementation: str
     failing: dict[str, str]
     passing: tuple[str, ...]
+    requirements: dict[str, dict[str, str]] = {}
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,17 +97,18 @@ def _diagnosis(task: _Task) -> Diagnosis:
     try:
         implementation = next(one for one in chosen(task.names, **task.given) if one.name == request.implementation)
         failing = {parse(text): kind for text, kind in request.failing.items()}
-        return record_of(diagnose(Subject(implementation), Judge(), failing, [parse(text) for text in request.passing]))
+        found = diagnose(Subject(implementation), Judge(), failing, [parse(text) for text in request.passing])
+        return record_of(found, request)
     except BaseException as error:  # an implementation may raise anything at all
         remark = f"There is no diagnosis: it failed with {type(error).__name__}: {' '.join(str(error).split())}"
         return Diagnosis(implementation=request.implementation, remarks=(remark,))
 
 
-def record_of(found: Result) -> Diagnosis:
-    """The diagnosis as it is recorded."""
+def record_of(found: Result, request: Request) -> Diagnosis:
+    """The diagnosis as it is recorded, of what was requested."""
     return Diagnosis(
         implementation=found.implementation,
-        explanations=tuple(_explanation(finding) for finding in found.findings),
+        explanations=tuple(_explanation(finding, request) for finding in found.findings),
         remarks=found.remarks,
         failing=found.failing,
         passing=found.passing,
@@ -113,7 +117,9 @@ def record_of(found: Result) -> Diagnosis:
     )
 
 
-def _explanation(finding: Finding) -> Explanation:
+def _explanation(finding: Finding, request: Request) -> Explanation:
+    seen = {problem.text for problem in finding.problems}
+    kinds = _kinds(finding, {request.failing[text] for text in seen if text in request.failing})
     return Explanation(
         sign=finding.sign,
         faults=tuple(fault.id for fault in finding.faults),
@@ -124,4 +130,17 @@ def _explanation(finding: Finding) -> Explanation:
         r=finding.r,
         alike=tuple(fault.id for fault in finding.alike),
         sentence=str(finding),
+        requirements=tuple(
+            name
+            for name, problems in request.requirements.items()
+            if all(text in seen or (kind in kinds and finding.may_show(parse(text))) for text, kind in problems.items())
+        ),
     )
+
+
+def _kinds(finding: Finding, seen: set[str]) -> set[str]:
+    """The kinds of failures that the finding explains also where they were not looked at again: those that were ``seen``, where
+    it explains nearly all."""
+    if not finding.explains_nearly_all:
+        return set()
+    return seen | {str(Outcome.WRONG_VALUE), str(Outcome.NONFINITE)} if finding.sign == "values" else seen

@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+WHAT = "results and conventions"  # what a run counts; reports count the two apart
+
 
 class Progress:
     """Counts items done and failed. Starting it again, as each worker's collection does, changes nothing."""
@@ -26,18 +28,18 @@ class Progress:
             text, counts = TextColumn("{task.description}"), MofNCompleteColumn()
             columns = (text, BarColumn(), counts, TimeElapsedColumn(), TimeRemainingColumn())
             self._bar = RichProgress(*columns, console=self.console, transient=True)
-            self._bar.add_task("items", total=total)
+            self._bar.add_task(WHAT, total=total)
             self._bar.start()
 
     def advance(self, failed: bool) -> None:
         self.done += 1
         self.failed += failed
         if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=self.done, description=f"items ({self.failed} unexpected)")
+            self._bar.update(self._bar.task_ids[0], completed=self.done, description=f"{WHAT} ({self.failed} unexpected)")
         elif self.total and self.done * 10 // self.total > (self.done - 1) * 10 // self.total:
             percent = self.done * 10 // self.total * 10
             seconds = time.monotonic() - self._began
-            line = f"{percent:3} %: {self.done} of {self.total} items, {self.failed} unexpected, {seconds:.0f} s"
+            line = f"{percent:3} %: {self.done} of {self.total} {WHAT}, {self.failed} unexpected, {seconds:.0f} s"
             self.console.print(line, highlight=False)
 
     def stop(self) -> None:

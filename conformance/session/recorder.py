@@ -307,12 +307,13 @@ class Recorder:
         elif code in (ExitCode.AS_EXPECTED, ExitCode.UNEXPECTED):
             # whether enough was judged is seen when the shards are merged
             enough = self._is_part or (self.judged > 0 and not too_little(self._shares))
-            unexpected = self.unexpected + self._failed_otherwise + self._undeclared()
+            unexpected = self.unexpected + self._failed_otherwise + self._undeclared
             code = exit_code(unexpected=unexpected, enough_cases=enough)
         if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:
-            self.writer.finish(code)
+            self.writer.finish(code, undeclared=0 if code is ExitCode.INCONCLUSIVE else self._undeclared)
         return int(code)
 
+    @property
     def _undeclared(self) -> int:
         """How many areas were not offered without a declaration; of a whole run alone, since a part of one leaves areas out."""
         if self._is_part or self.config.option.keyword:
@@ -352,9 +353,10 @@ class Recorder:
         timed = [i.name for i in self.settings.implementations if i.name in self._passing]
         names, words = self._asked_for()
         roster, seed = Roster(names, tuple(words.items())), self.settings.effort.seed
-        for timing in measure(timed, roster, seed=seed, stopped=lambda: self._interruption.asked):
+        expectations = self.settings.expectations
+        for timing in measure(timed, roster, expectations, seed=seed, stopped=lambda: self._interruption.asked):
             self.writer.write(timing)
-            self._failed_otherwise += isinstance(timing, Timing) and timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
+            self.unexpected += isinstance(timing, Timing) and timing.status == "unexpected"
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self._nothing_is_sound:
@@ -363,7 +365,7 @@ class Recorder:
             return
         if self._session.exitstatus == ExitCode.AS_EXPECTED and self._has_nothing_to_do and self.progress.total == 0:
             terminalreporter.write_line("This shard has nothing to do.")
-        if self.writer is None or self.items == 0:
+        if self.writer is None or not self.writer.begun or self.progress.done == 0:
             for diagnosis in self._diagnoses:
                 terminalreporter.write_line("\n".join((f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)))
             return
@@ -381,10 +383,6 @@ class Recorder:
         if self.settings.reports:
             for path in (self.writer.path, *write_reports(run, self.settings.reports)):
                 terminalreporter.write_line(f"wrote {path}")
-        if self.judged == 0 and self._is_part:
-            terminalreporter.write_line("In this shard all was skipped or is unsupported, nothing was judged.")
-        elif self.judged == 0:
-            terminalreporter.write_line("INCONCLUSIVE: all was skipped or is unsupported, nothing was judged.")
 
 
 @contextmanager

@@ -20,14 +20,20 @@ AREAS: dict[str, str] = {
 # How a requirement's problems are checked: the procedures of conformance/checks/procedures.py.
 CHECKS: dict[str, str] = {
     "values": "each problem's output is within its budget",
-    "repeat": "the same call twice gives outputs that agree within the budget",
+    "shape": "each problem's output is an array of the due shape; neither its dtype nor its values are judged",
+    "dtype": "each problem's output is an array of the due dtype; neither its shape nor its values are judged",
+    "form": "each problem's output is an array of the due shape and dtype; its values are not judged",
+    "repeat": "the same call several times gives outputs that agree within the budget, right or wrong",
     "stale": "a call, one with other values in the same shapes, the first again: each output belongs to its own inputs",
-    "untouched": "the inputs read the same after the call as before",
-    "unaliased": "the output shares no memory with an input",
+    "untouched": "the inputs read the same after the call as before; the output is not judged",
+    "unaliased": "the output shares no memory with an input; its values are not judged",
     "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
     "refuses": "the invalid request raises; silent acceptance is recorded",
 }
+
+# Those that hold outputs against the truth; of the others, an output that passes may be any.
+VALUE_CHECKS: frozenset[str] = frozenset({"values", "stale", "unbiased", "routes"})
 
 # Null models (conformance/cases/admissible.py), and what each does: outputs that a case must tell from the truth.
 NULLS: dict[str, str] = {
@@ -74,6 +80,12 @@ class Requirement:
         assert self.check in CHECKS, self.check
         assert bool(self.exempt) == bool(self.cannot_tell), self.id
         assert set(self.cannot_tell) <= set(NULLS), self.id
+        assert self.judges_values or not self.cannot_tell, self.id
+
+    @property
+    def judges_values(self) -> bool:
+        """Whether what passes is right, and not only of the due form, repeatable or the like."""
+        return self.check in VALUE_CHECKS
 
     @property
     def area(self) -> str:

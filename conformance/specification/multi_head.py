@@ -302,6 +302,7 @@ _CALLS = (
         ("cross", F32, {"values": "gaussian.1#37", **_MEMORY}),
         ("inner", F32, {"values": "gaussian.1#38"}),
         ("one-head", ALL, {"values": "gaussian.1#61", **_BARE}),
+        check="form",
     ),
     _multi(
         27,

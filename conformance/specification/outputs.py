@@ -29,6 +29,7 @@ _FORM = (
         "also where the value width differs from the key width.",
         rationale="Code that takes the output's width from the query is right until the two differ.",
         source="pytorch#176767; xformers#1090",
+        check="shape",
         designed=lambda: joined(
             attention("value-width", ALL),
             attention((2, 3, 3, 7, 13, 8, 19)),
@@ -42,6 +43,7 @@ _FORM = (
         sentence="The output has the dtype of the inputs.",
         rationale="Float32 inside is welcome; what comes out must fit where the inputs came from.",
         source="PyTorch and JAX documentation of their attention functions",
+        check="dtype",
         designed=lambda: joined(attention("wide", ALL, values="gaussian.1#7")),
         random=Draw(dtypes=ALL, laws=("gaussian.1",)),
     ),

@@ -92,6 +92,7 @@ _TABLE = (
         "PyTorch and JAX promotion rules",
         sinusoidal(7, 12, ALL),
         sinusoidal(12, 12, ALL),
+        check="form",
     ),
     _positional(
         10,

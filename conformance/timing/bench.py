@@ -13,8 +13,10 @@ from conformance.adapter import Implementation
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode, exit_code
+from conformance.expectations import builtin_expectations
 from conformance.interruption import FirstInterrupt
 from conformance.records import (
+    Growth,
     Header,
     Line,
     Passes,
@@ -27,12 +29,11 @@ from conformance.records import (
     implementation_entry,
 )
 from conformance.reports.terminal import render_table
-from conformance.specification import SPEC_VERSION
+from conformance.specification import SPEC_VERSION, requirements
 from conformance.timing.campaign import Plan, hold
 from conformance.timing.machine import is_busy, load
 from conformance.timing.shapes import suites
 from conformance.timing.worker import Roster, Worker
-from conformance.verdict import Outcome
 
 LONGEST_LIMIT = 86400.0  # seconds
 
@@ -94,6 +95,7 @@ def run_bench(console: Console, options: Options) -> ExitCode:
     if writer:
         writer.write(header)
     lines: list[Line] = []
+    expectations = builtin_expectations(requirements())
     worker = Worker(roster, threads=options.threads, seed=options.seed, time_limit=options.time_limit)
     interrupt = FirstInterrupt("the contest at hand is finished", at_once=worker.kill)
     interrupt.install()
@@ -101,14 +103,14 @@ def run_bench(console: Console, options: Options) -> ExitCode:
         with worker, _bar() as bar:
             count = bar.add_task("contests", total=len(tasks))
             for line in hold(
-                tasks, worker, stopped=lambda: interrupt.asked, progress=lambda task: bar.update(count, advance=1)
+                tasks, worker, expectations, stopped=lambda: interrupt.asked, progress=lambda task: bar.update(count, advance=1)
             ):  # fmt: skip
                 lines.append(line)
                 if writer:
                     writer.write(line)
     finally:
         interrupt.remove()
-    code = verdict(lines, own={i.name for i in options.implementations if ":" in i.name}, interrupted=interrupt.asked)
+    code = verdict(lines, interrupted=interrupt.asked)
     if writer:
         writer.finish(code)
     _say(console, report(Run.of(header, lines), details=options.details))
@@ -116,18 +118,14 @@ def run_bench(console: Console, options: Options) -> ExitCode:
     return code
 
 
-def verdict(lines: Sequence[Line], *, own: set[str], interrupted: bool) -> ExitCode:
-    """INCONCLUSIVE where it was interrupted, nothing has a time, or a run against itself did not give 1; else UNEXPECTED where
-    one of the user's ``own`` is wrong, or any ended or hung its process. What is built in is judged by ``run``, not here."""
+def verdict(lines: Sequence[Line], *, interrupted: bool) -> ExitCode:
+    """INCONCLUSIVE where it was interrupted, nothing has a time, or a run against itself did not give 1; else UNEXPECTED where an
+    output is wrong, or an implementation ended or hung its process, and that is not known."""
     timings = [line for line in lines if isinstance(line, Timing)]
     comparisons = [line for line in lines if isinstance(line, SelfComparison)]
     if interrupted or (comparisons and not comparisons[-1].is_sound):  # one that failed was held again
         return ExitCode.INCONCLUSIVE
-    wrong = [
-        timing
-        for timing in timings
-        if timing.outcome in (Outcome.CRASH, Outcome.TIMEOUT) or (timing.outcome.is_failure and timing.implementation in own)
-    ]
+    wrong = [line for line in lines if isinstance(line, Timing | Growth) and line.status == "unexpected"]
     return exit_code(unexpected=len(wrong), enough_cases=any(timing.median_seconds is not None for timing in timings))
 
 

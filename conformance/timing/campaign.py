@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from conformance.adapter import Implementation
 from conformance.errors import UsageError
+from conformance.expectations import Expectations, judge_timed
 from conformance.records import Line, Passes, SelfComparison, Timing
 from conformance.timing.contest import Effort, Shape
 from conformance.timing.gradients import lacking
@@ -110,21 +113,22 @@ class Plan:
 def hold(
     tasks: Sequence[Task],
     worker: Worker,
+    expectations: Expectations,
     *,
     stopped: Callable[[], bool] = lambda: False,
     progress: Callable[[Task], None] = lambda task: None,
 ) -> Iterator[Line]:
     """The records of the tasks, as they come, those of growth at the end of each ladder. ``stopped`` is asked between tasks.
 
-    An implementation that ends or hangs the process has that as the outcome of its row, takes part no more, and costs the
-    others nothing but the repetition of that contest.
+    A failure of a timed output that ``expectations`` do not know is unexpected. An implementation that ends or hangs the process
+    has that as the outcome of its row, takes part no more, and costs the others nothing but the repetition of that contest.
     """
     dead: dict[str, Died] = {}
     ladder: list[Timing] = []
     for task in tasks:
         if stopped():
             break
-        lines = _held(task, worker, dead, stopped)
+        lines = [_judged(line, task, expectations) for line in _held(task, worker, dead, stopped)]
         if any(isinstance(line, SelfComparison) and not line.is_sound for line in lines):
             lines += [line for line in _held(_once_more(task), worker, dead, stopped) if isinstance(line, SelfComparison)]
         if task.shape.suite == GROWTH:
@@ -133,6 +137,16 @@ def hold(
             yield from lines
         progress(task)
     yield from growths(ladder)
+
+
+def _judged(line: Line, task: Task, expectations: Expectations) -> Line:
+    """A timing with its status."""
+    if not isinstance(line, Timing) or not line.outcome.is_failure:
+        return line
+    if task.shape.suite == GROWTH and line.outcome is Outcome.OUT_OF_MEMORY:
+        return structs.replace(line, reason="A ladder of lengths is climbed until memory ends.")
+    status = judge_timed(expectations.for_(line.implementation), task.shape.problem, line.outcome)
+    return structs.replace(line, status=status.word, reason=status.reason)
 
 
 def _once_more(task: Task) -> Task:

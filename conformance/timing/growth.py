@@ -30,6 +30,7 @@ def _growth(rungs: Sequence[Timing]) -> Growth:
         dtype=rungs[0].dtype,
         passes=rungs[0].passes,
         outcome=failed.outcome if failed else Outcome.PASS,
+        status=failed.status if failed else "expected",
         lengths=lengths,
         seconds=seconds,
         peak_bytes=peaks,

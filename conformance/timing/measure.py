@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
+from conformance.expectations import Expectations
 from conformance.records import SelfComparison, Timing
 from conformance.timing.campaign import Plan, hold
 from conformance.timing.contest import SMALL
@@ -16,14 +17,16 @@ TIME_LIMIT = 60.0  # seconds for which an implementation may give no sign of lif
 def measure(
     names: Collection[str],
     roster: Roster,
+    expectations: Expectations,
     *,
     seed: int,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Timing | SelfComparison]:
     """A timing for each implementation called so at each shape of its operation, as they come, and the baseline against itself.
 
-    ``roster`` is how another process finds them. One that ends or hangs it costs its own row. The operation's baseline is
-    measured whether or not it is among them, and recorded if it is. ``seed`` makes the values.
+    ``roster`` is how another process finds them; ``expectations`` know which outputs fail. One that ends or hangs the process
+    costs its own row. The operation's baseline is measured whether or not it is among them, and recorded if it is. ``seed`` makes
+    the values.
     """
     known = roster.implementations()
     chosen = [known[name] for name in names]
@@ -31,6 +34,6 @@ def measure(
     if not chosen:
         return
     with Worker(roster, threads=1, seed=seed, time_limit=TIME_LIMIT) as worker:
-        for line in hold([replace(task, memory=False) for task in plan.tasks()], worker, stopped=stopped):
+        for line in hold([replace(task, memory=False) for task in plan.tasks()], worker, expectations, stopped=stopped):
             if isinstance(line, Timing | SelfComparison) and line.implementation in names:
                 yield line

@@ -10,7 +10,9 @@ from conformance.exit_codes import ExitCode
 from conformance.records import (
     Case,
     Convention,
+    Counts,
     Diagnosis,
+    DtypeResult,
     Environment,
     Explanation,
     Header,
@@ -93,6 +95,16 @@ def item(implementation: str = "fine", requirement: str = "ATT-OUT-001", **chang
     return Item(requirement=requirement, implementation=implementation, **{**defaults, **changes})
 
 
+def in_dtypes(**outcomes: str) -> dict[str, DtypeResult]:
+    """What became of an item in each dtype, of one problem: PASS, UNSUPPORTED, or a failure, which is unexpected."""
+    return {dtype: _in_dtype(Outcome(outcome)) for dtype, outcome in outcomes.items()}
+
+
+def _in_dtype(outcome: Outcome) -> DtypeResult:
+    counts = Counts(designed=int(outcome.was_run), unsupported=int(not outcome.was_run), failed=int(outcome.is_failure))
+    return DtypeResult(outcome=outcome, status="unexpected" if outcome.is_failure else "expected", counts=counts)
+
+
 def case(
     number: int = 0, implementation: str = "fine", requirement: str = "ATT-OUT-001", outcome: str = "PASS", **changes: Any
 ) -> Case:
@@ -159,13 +171,18 @@ def self_comparison(ratio: float = 1.0, implementation: str = "fine", **changes:
     return SelfComparison(implementation=implementation, ratio=ratio, **{**defaults, **changes})
 
 
-def diagnosis(implementation: str = "flawed", **changes: Any) -> Diagnosis:
+def explanation(**changes: Any) -> Explanation:
     sentence = "matches fault scale-missing on 3 of 3 failing and 0 contradicting cases of 9 that pass, r ≤ 0.2: does not scale."
-    found = Explanation(
-        sign="values", faults=("scale-missing",), explained=3, failing=3, passing=9, fresh=2, r=0.15, sentence=sentence
-    )
     defaults: dict[str, Any] = {
-        "explanations": (found,),
+        "sign": "values", "faults": ("scale-missing",), "explained": 3, "failing": 3, "passing": 9, "fresh": 2, "r": 0.15,
+        "sentence": sentence,
+    }  # fmt: skip
+    return Explanation(**{**defaults, **changes})
+
+
+def diagnosis(implementation: str = "flawed", **changes: Any) -> Diagnosis:
+    defaults: dict[str, Any] = {
+        "explanations": (explanation(),),
         "remarks": ("no known fault explains 1 failing cases with an exception.",),
         "failing": 3,
         "passing": 9,

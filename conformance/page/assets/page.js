@@ -68,9 +68,9 @@ const textOf = (item, name) => {
 const OPENED_AT_MOST = 600; /* results: beyond that a list is no answer */
 let opened = [];
 const filter = () => {
-  const wanted = { name: byId("implementation").value, area: byId("area").value, outcome: byId("outcome").value };
+  const wanted = { name: byId("implementation").value, area: byId("area").value, outcome: byId("outcome").value, dtype: (byId("dtype") || { value: "" }).value };
   const words = byId("text").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const narrow = Boolean(words.length || wanted.outcome);
+  const narrow = Boolean(words.length || wanted.outcome || wanted.dtype);
   const active = narrow || Boolean(wanted.name || wanted.area);
   const matching = [];
   let total = 0;
@@ -82,6 +82,7 @@ const filter = () => {
     all(".item", body).forEach((item) => {
       const fits = (!wanted.name || name === wanted.name)
         && (!wanted.area || item.closest(".area").dataset.area === wanted.area)
+        && (!wanted.dtype || (item.dataset.dtypes || "").split(" ").includes(wanted.dtype))
         && (!wanted.outcome || item.classList.contains(wanted.outcome))
         && words.every((word) => textOf(item, name).includes(word));
       item.hidden = !fits;
