@@ -72,6 +72,7 @@ IMPLIED_FEATURES: dict[str, frozenset[str]] = {
         {
             *("cross-attention", "separate-values", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
             *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
+            "separate-biases",
         }
     ),
     "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
@@ -87,7 +88,8 @@ class Support:
     * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: one of AXES, the order of query, key, value
       and output in its own interface.
     * ``routes``: for a feature, other ways in which the suite may ask for it by rewriting the inputs, in order of preference:
-      ``mask`` (folded into the boolean mask), ``bias`` (folded into the additive bias), ``repeat`` (kv heads repeated).
+      ``mask`` (folded into the boolean mask), ``bias`` (folded into the additive bias), ``repeat`` (kv heads repeated),
+      ``zeros`` (a bias that is not there given as zeros), ``identity`` (as the output projection that is not there).
       ``native`` stands for the function's own parameter. Reports tell native from composed.
     * ``exclusive``: features of which the implementation takes only one at a time; the suite folds the others into one.
     * ``profile``: the numerics profile (conformance/oracle/profiles.py) for all dtypes or by dtype; None: judged as eager.
@@ -99,6 +101,8 @@ class Support:
       name of a size (``query_length``, ``key_length``, ``batch``, ``heads``, …), the number of which it must be a multiple and
       its largest value; whether the lengths must be equal; ``causal="always"`` where it knows nothing else, so that no parameter
       says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
+    * ``scale_dtype``: the dtype in which it holds the scale, given or its own, where that is less exact than the inputs': the
+      expected values are then those of the scale rounded so.
     * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
     """
@@ -122,6 +126,7 @@ class Support:
     square: bool = False
     causal: str = "asked"
     declines: tuple[type[Exception], ...] = ()
+    scale_dtype: str | None = None
     device: str = "cpu"
     compiles: bool = False
 

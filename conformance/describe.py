@@ -59,6 +59,8 @@ def describe(implementation: Implementation) -> str:
     if support.exclusive:
         lines.append(("exclusive", f"{', '.join(sorted(support.exclusive))}: one at a time"))
     lines += _limits(support)
+    if support.scale_dtype:
+        lines.append(("scale", f"held in {support.scale_dtype}: judged as rounded so"))
     lines += [("binds", "the function returns the computation")] if support.binds else []
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
     text = "\n".join(_entry(name, value) for name, value in lines if value)

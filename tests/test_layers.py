@@ -11,7 +11,7 @@ PACKAGE = Path(conformance.__file__).parent
 LAYERS = (
     "errors exit_codes threads interruption run_options shards",
     "data dtypes resources",
-    "problem inputs visibility",
+    "problem inputs visibility scale",
     "cases.golden cases.golden_files",
     "values",
     "oracle",

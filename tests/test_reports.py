@@ -233,7 +233,15 @@ def test_summary_is_small_plain_json(run: Run) -> None:
     assert made["conformance_result"] is True
     fine, flawed = made["implementations"]["fine"], made["implementations"]["flawed"]
     assert fine["areas"] == {"OUT": {"passed": 2}, "MASK": {"passed": 3}}
-    assert fine["problems"] == {"golden": 4, "designed": 11, "random": 40, "unsupported": 0, "failed": 0, "left_out": 0, "fitted": 0}
+    assert fine["problems"] == {
+        "golden": 4,
+        "designed": 11,
+        "random": 40,
+        "unsupported": 0,
+        "failed": 0,
+        "left_out": 0,
+        "fitted": 0,
+    }
     assert fine["accuracy"][1]["dtype"] == "float32" and fine["accuracy"][1]["max"] == 0.9
     assert flawed["conventions"] == {"CON-EMPTY-ROW": "nan", "CON-ALIGNMENT": None}
     assert [speed["shape"] for speed in flawed["speed"]] == ["decode"]

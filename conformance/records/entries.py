@@ -28,6 +28,7 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         conventions=dict(support.conventions),
         source=implementation.source,
         missing=missing,
+        scale_dtype=support.scale_dtype,
     )
 
 

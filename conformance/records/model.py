@@ -38,7 +38,8 @@ class Environment(Data, frozen=True, kw_only=True):
 
 class ImplementationEntry(Data, frozen=True, kw_only=True):
     """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
-    offered natively, ``routes`` says for a feature how the suite may compose it. ``missing``: why it cannot run here."""
+    offered natively, ``routes`` says for a feature how the suite may compose it. ``scale_dtype``: in which the scale is held,
+    where that is declared. ``missing``: why it cannot run here."""
 
     name: str
     operation: str
@@ -53,6 +54,7 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     conventions: dict[str, str]
     source: str
     missing: str | None
+    scale_dtype: str | None = None
 
     def judged_by(self, dtype: str) -> str:
         """The numerics profile under which the results in a dtype count."""
