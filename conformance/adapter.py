@@ -24,6 +24,7 @@ function), and reads back.
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -34,6 +35,7 @@ from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.problem import MASK_FORMS
 
+LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
@@ -103,6 +105,7 @@ class Support:
       says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
     * ``scale_dtype``: the dtype in which it holds the scale, given or its own, where that is less exact than the inputs': the
       expected values are then those of the scale rounded so.
+    * ``lengths_dtype``: ``int64`` or ``int32``, the dtype of ``key_lengths``.
     * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
     """
@@ -127,6 +130,7 @@ class Support:
     causal: str = "asked"
     declines: tuple[type[Exception], ...] = ()
     scale_dtype: str | None = None
+    lengths_dtype: str = "int64"
     device: str = "cpu"
     compiles: bool = False
 
@@ -189,6 +193,22 @@ class KeepsTime(Protocol):
 
     def clock(self, device: str) -> Clock | None:
         """None where the host's clock will do."""
+
+
+@runtime_checkable
+class KeepsState(Protocol):
+    """What a framework may have on top: state for the whole process, such as a default dtype or a number of threads."""
+
+    def kept(self) -> AbstractContextManager[None]:
+        """At the end of which that state is what it was at the beginning."""
+
+
+@runtime_checkable
+class Surrounds(Protocol):
+    """What a framework may have on top: a setting that calls in a dtype need, and that is there for nobody else."""
+
+    def surroundings(self, dtype: str) -> AbstractContextManager[None] | None:
+        """In which a problem of that dtype is converted, called and read; None where there is nothing to set."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from conformance.adapter import (
     AXES,
     CAUSALITY,
     IMPLIED_FEATURES,
+    LENGTHS_DTYPES,
     PARAMETER_FEATURES,
     POSITIONAL,
     SOMETIMES_PASSED,
@@ -65,6 +66,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "at_most", _strangers(support.at_most, sizes), sizes
     yield "causal", _strangers([support.causal], CAUSALITY), CAUSALITY
     yield "scale_dtype", _strangers([support.scale_dtype or DTYPES[0]], DTYPES), DTYPES
+    yield "lengths_dtype", _strangers([support.lengths_dtype], LENGTHS_DTYPES), LENGTHS_DTYPES
     yield "axes", _strangers([support.axes], AXES), AXES
     yield from _unknown_profiles(support)
     yield from _unknown_conventions(support)

@@ -56,6 +56,8 @@ def describe(implementation: Implementation) -> str:
     lines += [("features", ", ".join(sorted(implementation.features)) or "none"), *_not_native(implementation)]
     if "mask" in implementation.features or "bias" in implementation.features:
         lines.append(("mask forms", ", ".join(support.mask_forms)))
+    if "key-lengths" in implementation.features:
+        lines.append(("key lengths", support.lengths_dtype))
     if support.exclusive:
         lines.append(("exclusive", f"{', '.join(sorted(support.exclusive))}: one at a time"))
     lines += _limits(support)

@@ -24,6 +24,7 @@ from conformance.adapter import (
     signature_of,
 )
 from conformance.errors import UsageError, demand_own, told
+from conformance.world import outside
 
 FORM = "write module:function or path/to/file.py:function"
 
@@ -134,7 +135,8 @@ def _importable(folder: Path) -> Iterator[None]:
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
-        yield
+        with outside():
+            yield
     finally:
         if str(folder) in sys.path:
             sys.path.remove(str(folder))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.adapter import Implementation
+from conformance.adapter import Framework, Implementation
 from conformance.cases.golden import load_cases
 from conformance.checks.conventions import observe_convention
 from conformance.checks.items import ItemResult, ItemRun
@@ -124,15 +124,23 @@ class Items:
     @pytest.hookimpl(wrapper=True, trylast=True)  # innermost, or pytest's capture would replace the streams again
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """What an implementation does to the process is undone after each item, where it can be."""
+        framework = _framework(item)
         if self.trail is None:
-            with kept():
+            with kept(framework):
                 return (yield)
         self.trail.begin()
         try:
-            with kept():
+            with kept(framework):
                 return (yield)
         finally:
             self.trail.end()
+
+
+def _framework(item: pytest.Item) -> Framework | None:
+    """The framework of an item of ours."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    found = parameters.get("implementation")
+    return found.framework if isinstance(found, Implementation) else None
 
 
 def note_selected(config: pytest.Config, number: int) -> None:

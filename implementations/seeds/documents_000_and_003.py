@@ -103,8 +103,8 @@ def _linear(x: "Tensor", matrix: "Tensor | None", shift: "Tensor | None") -> "Te
     return linear(x, matrix.T, shift)
 
 
-# With zeros for its bias a layer computes x W, so that is supported; what the shapes of its matrices cannot express is not, and an
-# identity for its output projection would be no document's way of using it.
+# With zeros for its bias a layer computes x W, so that is supported; what the shapes of its matrices cannot express is not.
+# An identity for its output projection would be no document's way of using it.
 _MODULE = Support(
     operation="multi_head_attention",
     lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
