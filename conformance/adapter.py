@@ -105,6 +105,8 @@ class Support:
       says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
     * ``scale_dtype``: the dtype in which it holds the scale, given or its own, where that is less exact than the inputs': the
       expected values are then those of the scale rounded so.
+    * ``distribution``: the name of the installed distribution that a wrapper in a file of your own calls, whose version records
+      then carry; that of a function in a package is found by itself.
     * ``lengths_dtype``: ``int64`` or ``int32``, the dtype of ``key_lengths``.
     * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
@@ -131,6 +133,7 @@ class Support:
     declines: tuple[type[Exception], ...] = ()
     scale_dtype: str | None = None
     lengths_dtype: str = "int64"
+    distribution: str | None = None
     device: str = "cpu"
     compiles: bool = False
 

@@ -15,6 +15,7 @@ from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.oracle.profiles import UNDECLARED
+from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
@@ -47,6 +48,7 @@ def describe(implementation: Implementation) -> str:
         ("source", implementation.source),
         ("operation", support.operation),
         ("framework", framework.name if missing else f"{framework.name} {framework.version()}"),
+        ("distribution", " ".join(distribution_of(implementation) or ())),
         ("device", support.device),
         ("runs here", missing or "yes"),
         ("dtypes", ", ".join(_dtype(name, support.profile_for(name)) for name in support.dtypes)),
@@ -180,4 +182,4 @@ def _heading(identifier: str, sentence: str) -> list[str]:
 
 
 def _entry(name: str, value: str) -> str:
-    return textwrap.fill(f"{name:<12}{value}", WIDTH, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(f"{name:<11} {value}", WIDTH, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 SWITCH = "ATTENTION_CONFORMANCE"  # set in the environment by a run of ours, which its workers inherit: what was there before
 _PREFIXES = ("PYTEST_", "ATTENTION_CONFORMANCE")
+_changed: dict[str, str | None] = {}  # what SWITCH says, while it is out of sight
 _given: list[str] | None = None  # the arguments of this process, while they are out of sight
 
 
@@ -24,31 +25,36 @@ def given_arguments() -> list[str]:
 @contextmanager
 def outside() -> Iterator[None]:
     """No arguments, and none of the environment variables of a run of ours or of pytest; what is done to either is undone."""
-    global _given
-    arguments, environment, before = sys.argv, dict(os.environ), _given
-    _given = given_arguments()
+    global _given, _changed
+    arguments, environment, before = sys.argv, dict(os.environ), (_given, _changed)
+    _given, _changed = given_arguments(), _noted(environment) or _changed
     sys.argv = [arguments[0]] if arguments and arguments[0] != "-c" else [sys.executable]
     _set(_as_it_was(environment))
     try:
         yield
     finally:
         _set(environment)
-        sys.argv, _given = arguments, before
+        sys.argv, (_given, _changed) = arguments, before
 
 
 def _as_it_was(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without ours and pytest's variables, and with those of the user's that a run puts aside."""
     found = {name: value for name, value in environment.items() if not name.startswith(_PREFIXES)}
-    try:
-        changed = json.loads(environment.get(SWITCH, "{}"))
-    except ValueError:
-        changed = {}
-    for name, value in changed.items() if isinstance(changed, dict) else ():
+    for name, value in _changed.items():
         if value is None:
             found.pop(name, None)
         else:
             found[name] = value
     return found
+
+
+def _noted(environment: Mapping[str, str]) -> dict[str, str | None]:
+    """What ``note_environment`` has written, if it has."""
+    try:
+        noted = json.loads(environment.get(SWITCH, "{}"))
+    except ValueError:
+        return {}
+    return dict(noted) if isinstance(noted, dict) else {}
 
 
 def _set(wanted: Mapping[str, str]) -> None:

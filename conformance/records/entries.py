@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from conformance.records.distribution import distribution_of
 from conformance.records.model import ImplementationEntry, RequirementEntry
 
 if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the specification
@@ -13,6 +14,7 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
     """The implementation's declaration; its framework's version is null where the framework is missing."""
     support = implementation.support
     missing = implementation.missing()
+    found = distribution_of(implementation)
     profiles = {dtype: support.profile_for(dtype) for dtype in support.dtypes}
     return ImplementationEntry(
         name=implementation.name,
@@ -29,6 +31,8 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         source=implementation.source,
         missing=missing,
         scale_dtype=support.scale_dtype,
+        distribution=found[0] if found else None,
+        distribution_version=found[1] if found else None,
     )
 
 

@@ -39,7 +39,7 @@ class Environment(Data, frozen=True, kw_only=True):
 class ImplementationEntry(Data, frozen=True, kw_only=True):
     """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
     offered natively, ``routes`` says for a feature how the suite may compose it. ``scale_dtype``: in which the scale is held,
-    where that is declared. ``missing``: why it cannot run here."""
+    where that is declared. ``distribution``: from which it comes, null for a file. ``missing``: why it cannot run here."""
 
     name: str
     operation: str
@@ -55,6 +55,8 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     source: str
     missing: str | None
     scale_dtype: str | None = None
+    distribution: str | None = None
+    distribution_version: str | None = None
 
     def judged_by(self, dtype: str) -> str:
         """The numerics profile under which the results in a dtype count."""

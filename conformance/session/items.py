@@ -19,6 +19,7 @@ from conformance.session.options import Settings
 from conformance.session.trail import Trail
 from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
+from conformance.world import outside
 
 PROPERTY = "conformance-records"
 SELECTED = pytest.StashKey[int]()  # how many items -k selects, of all shards
@@ -70,7 +71,8 @@ class Items:
         """Runs a requirement on an implementation; the test passes exactly where the result is as expected."""
 
         def run(requirement_id: str, implementation: Implementation) -> None:
-            records = self._records(requirement_id, implementation)
+            with outside():  # pytest itself sets a variable for each test
+                records = self._records(requirement_id, implementation)
             request.node.user_properties.append((PROPERTY, [encode(record).decode() for record in records]))
             _conclude(records[0], records[1:])
 
@@ -84,7 +86,8 @@ class Items:
             reason = self._skip_reason(convention_id, implementation)
             if reason:
                 pytest.skip(reason)
-            record = observe_convention(self._subject(implementation), convention_id)
+            with outside():
+                record = observe_convention(self._subject(implementation), convention_id)
             request.node.user_properties.append((PROPERTY, [encode(record).decode()]))
             if record.agrees is False:
                 pytest.fail(f"{convention_id} on {implementation.name}: {record.message}", pytrace=False)
