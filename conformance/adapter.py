@@ -26,6 +26,7 @@ function), and reads back.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -36,6 +37,7 @@ from conformance.dtypes import DTYPES
 from conformance.parameters import PARAMETER_FEATURES, Calling, calling
 from conformance.problem import MASK_FORMS
 
+LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
@@ -46,6 +48,7 @@ IMPLIED_FEATURES: dict[str, frozenset[str]] = {
         {
             *("cross-attention", "separate-values", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
             *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
+            "separate-biases",
         }
     ),
     "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
@@ -64,7 +67,8 @@ class Support:
     * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: one of AXES, the order of query, key, value
       and output in its own interface.
     * ``routes``: for a feature, other ways in which the suite may ask for it by rewriting the inputs, in order of preference:
-      ``mask`` (folded into the boolean mask), ``bias`` (folded into the additive bias), ``repeat`` (kv heads repeated).
+      ``mask`` (folded into the boolean mask), ``bias`` (folded into the additive bias), ``repeat`` (kv heads repeated),
+      ``zeros`` (a bias that is not there given as zeros), ``identity`` (as the output projection that is not there).
       ``native`` stands for the function's own parameter. Reports tell native from composed.
     * ``exclusive``: features of which the implementation takes only one at a time; the suite folds the others into one.
     * ``profile``: the numerics profile (conformance/oracle/profiles.py) for all dtypes or by dtype; None: judged as eager.
@@ -76,6 +80,11 @@ class Support:
       name of a size (``query_length``, ``key_length``, ``batch``, ``heads``, …), the number of which it must be a multiple and
       its largest value; whether the lengths must be equal; ``causal="always"`` where it knows nothing else, so that no parameter
       says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
+    * ``scale_dtype``: the dtype in which it holds the scale, given or its own, where that is less exact than the inputs': the
+      expected values are then those of the scale rounded so.
+    * ``distribution``: the name of the installed distribution that a wrapper in a file of your own calls, whose version records
+      then carry; that of a function in a package is found by itself.
+    * ``lengths_dtype``: ``int64`` or ``int32``, the dtype of ``key_lengths``.
     * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
     """
@@ -100,6 +109,9 @@ class Support:
     square: bool = False
     causal: str = "asked"
     declines: tuple[type[Exception], ...] = ()
+    scale_dtype: str | None = None
+    lengths_dtype: str = "int64"
+    distribution: str | None = None
     device: str = "cpu"
     compiles: bool = False
 
@@ -162,6 +174,22 @@ class KeepsTime(Protocol):
 
     def clock(self, device: str) -> Clock | None:
         """None where the host's clock will do."""
+
+
+@runtime_checkable
+class KeepsState(Protocol):
+    """What a framework may have on top: state for the whole process, such as a default dtype or a number of threads."""
+
+    def kept(self) -> AbstractContextManager[None]:
+        """At the end of which that state is what it was at the beginning."""
+
+
+@runtime_checkable
+class Surrounds(Protocol):
+    """What a framework may have on top: a setting that calls in a dtype need, and that is there for nobody else."""
+
+    def surroundings(self, dtype: str) -> AbstractContextManager[None] | None:
+        """In which a problem of that dtype is converted, called and read; None where there is nothing to set."""
 
 
 @dataclass(frozen=True)

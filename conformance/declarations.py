@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, Implementation, Support
+from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.limits import SIZES
@@ -95,6 +95,8 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "multiples", _strangers(support.multiples, sizes), sizes
     yield "at_most", _strangers(support.at_most, sizes), sizes
     yield "causal", _strangers([support.causal], CAUSALITY), CAUSALITY
+    yield "scale_dtype", _strangers([support.scale_dtype or DTYPES[0]], DTYPES), DTYPES
+    yield "lengths_dtype", _strangers([support.lengths_dtype], LENGTHS_DTYPES), LENGTHS_DTYPES
     yield "axes", _strangers([support.axes], AXES), AXES
     yield from _unknown_profiles(support)
     yield from _unknown_conventions(support)
@@ -109,7 +111,7 @@ def _senseless(support: Support) -> Iterator[str]:
     for name, largest in support.at_most.items():
         multiple = support.multiples.get(name, 1)
         if _is_size(largest) and _is_size(multiple) and largest < multiple:
-            yield f"Support.at_most[{name!r}] is {largest}, below {multiple}, of which it must be a multiple: no size is left."
+            yield f"Support.at_most[{name!r}] is {largest}, less than {multiple}, which must divide it: no size is left."
     multiple, most = support.multiples.get("width", 1), support.at_most.get("width")
     sound = all(map(_is_size, (multiple, *support.widths, *([] if most is None else [most]))))
     if support.widths and sound and not any(w % multiple == 0 and (most is None or w <= most) for w in support.widths):
@@ -118,6 +120,8 @@ def _senseless(support: Support) -> Iterator[str]:
         yield "Support.square and Support.causal mean nothing for sinusoidal_encoding: leave them out."
     if support.causal == "always" and "causal" in support.lacks:
         yield 'Support.causal is "always", and Support.lacks names causal: leave one of them out.'
+    if support.operation == "sinusoidal_encoding" and support.scale_dtype is not None:
+        yield "Support.scale_dtype means nothing for sinusoidal_encoding, which has no scale: leave it out."
     for kind in support.declines:
         if not issubclass(kind, Exception) or kind is Exception:
             yield f'Support.declines names {kind.__name__}, which faults raise too: name the types that mean "not offered".'

@@ -15,6 +15,7 @@ from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.oracle.profiles import UNDECLARED
+from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
@@ -48,6 +49,7 @@ def describe(implementation: Implementation) -> str:
         ("source", implementation.source),
         ("operation", support.operation),
         ("framework", framework.name if missing else f"{framework.name} {framework.version()}"),
+        ("distribution", " ".join(distribution_of(implementation) or ())),
         ("device", support.device),
         ("runs here", missing or "yes"),
         ("dtypes", ", ".join(_dtype(name, support.profile_for(name)) for name in support.dtypes)),
@@ -59,9 +61,13 @@ def describe(implementation: Implementation) -> str:
     lines += [("not read", f"{sentence}.") for sentence in unread(implementation)]
     if "mask" in implementation.features or "bias" in implementation.features:
         lines.append(("mask forms", ", ".join(support.mask_forms)))
+    if "key-lengths" in implementation.features:
+        lines.append(("key lengths", support.lengths_dtype))
     if support.exclusive:
         lines.append(("exclusive", f"{', '.join(sorted(support.exclusive))}: one at a time"))
     lines += _limits(support)
+    if support.scale_dtype:
+        lines.append(("scale", f"held in {support.scale_dtype}: judged as rounded so"))
     lines += [("binds", "the function returns the computation")] if support.binds else []
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
     text = "\n".join(_entry(name, value) for name, value in lines if value)
@@ -201,4 +207,4 @@ def _heading(identifier: str, sentence: str) -> list[str]:
 
 
 def _entry(name: str, value: str) -> str:
-    return textwrap.fill(f"{name:<12}{value}", WIDTH, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(f"{name:<11} {value}", WIDTH, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False)

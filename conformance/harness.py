@@ -1,13 +1,14 @@
 """Puts a problem to an implementation: resolves open conventions, folds, converts, calls, reads back. Judges nothing."""
 
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Framework, Implementation
+from conformance.adapter import Framework, Implementation, Surrounds
 from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
@@ -31,10 +32,14 @@ class PreparedCall:
     arrays: dict[str, Any]
     swap: bool = False  # the implementation has length before heads
     unbound: partial[Any] | None = None  # the implementation's function with its arguments, before any binding
+    around: Callable[[], AbstractContextManager[None]] | None = None  # what the framework sets for the dtype at hand
 
     def run(self) -> Any:
         """Calls the implementation and waits for its result, which is returned as the framework has it."""
-        return self.framework.wait(self.call())
+        if self.around is None:
+            return self.framework.wait(self.call())
+        with self.around():
+            return self.framework.wait(self.call())
 
     def inputs(self) -> dict[str, np.ndarray]:
         """The inputs read back from the framework, by name, to see whether they were changed."""
@@ -204,6 +209,20 @@ class Subject:
         )
 
     def _bind(self, inputs: Inputs, route: Route, inverted: frozenset[str]) -> PreparedCall:
+        framework = self.implementation.framework
+        around = surroundings(framework, inputs)
+        if around is not None:
+            with around():
+                return self._bound(inputs, route, inverted, around)
+        return self._bound(inputs, route, inverted, None)
+
+    def _bound(
+        self,
+        inputs: Inputs,
+        route: Route,
+        inverted: frozenset[str],
+        around: Callable[[], AbstractContextManager[None]] | None,
+    ) -> PreparedCall:
         support, framework = self.implementation.support, self.implementation.framework
         folded = fold(inputs, route, support.mask_forms)
         beyond = outside_arrays(folded, support)
@@ -222,7 +241,8 @@ class Subject:
         unbound = partial(self.implementation.function, *positional, **self.implementation.spelled(named))
         call = unbound() if support.binds else unbound
         arrays = _named_arrays(positional, named)
-        return PreparedCall(framework, call, arrays, support.axes == "blhd" and isinstance(folded, AttentionInputs), unbound)
+        swap = support.axes == "blhd" and isinstance(folded, AttentionInputs)
+        return PreparedCall(framework, call, arrays, swap, unbound, around)
 
     def _attention_arguments(
         self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
@@ -273,7 +293,7 @@ class Subject:
             if self.implementation.has("alignment") and inputs.causal != "default":
                 named["alignment"] = inputs.causal
         if inputs.key_lengths is not None:
-            named["key_lengths"] = to(inputs.key_lengths)
+            named["key_lengths"] = to(inputs.key_lengths.astype(self.implementation.support.lengths_dtype))
         if inputs.padding is not None:
             named["key_padding_mask"] = to(~inputs.padding if "key_padding_mask" in inverted else inputs.padding)
         return named
@@ -292,6 +312,14 @@ class Asking:
 
     def fitted(self, problem: Problem) -> Problem:
         return self.subject.takeable(problem, self.question.id)
+
+
+def surroundings(framework: Framework, inputs: Inputs) -> Callable[[], AbstractContextManager[None]] | None:
+    """Makes what the framework sets for calls in the dtype of the inputs; None where there is nothing to set."""
+    dtype = inputs.dtype if isinstance(inputs, SinusoidalInputs) else inputs.query.dtype.name
+    if not isinstance(framework, Surrounds) or framework.surroundings(dtype) is None:
+        return None
+    return lambda: framework.surroundings(dtype) or nullcontext()
 
 
 def clone(array: np.ndarray) -> np.ndarray:

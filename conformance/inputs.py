@@ -57,6 +57,7 @@ class MultiHeadInputs:
     value: Float[Array, "b lk model"]
     weights: Weights
     num_heads: int
+    scale: float | None = None  # None: 1/√(width of a head)
     mask: Bool[Array, "*#b_h lq #lk"] | None = None
     causal: str = "none"
     key_lengths: Int[Array, " b"] | None = None

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from cachetools import LRUCache
 
+from conformance.adapter import Support
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
 from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, end_if_forked, told
@@ -22,6 +23,7 @@ from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.problem import Problem
 from conformance.resources import shown
 from conformance.routes import Route
+from conformance.scale import rounded_scale, with_scale
 from conformance.values import materialise
 from conformance.verdict import Outcome, Verdict, judge
 
@@ -93,16 +95,19 @@ class Judge:
         except (MemoryError, OverflowError, ValueError) as error:
             raise ProblemError(f"The arrays of {problem.text} cannot be made here: {told(error)}.") from None
 
-    def expected(self, problem: Problem, profile: str) -> Expected:
-        """What the oracle says; for a golden case the expected output is the stored one, made with 50 digits."""
+    def expected(self, problem: Problem, profile: str, support: Support | None = None) -> Expected:
+        """What the oracle says; for a golden case the expected output is the stored one, made with 50 digits. Where ``support``
+        declares a less exact dtype of the scale, it is that of the scale rounded so."""
+        inputs = self.inputs(problem)
+        scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
 
         def make() -> Expected:
-            expected = expect(self.inputs(problem), profile)
-            if problem.values.name != "golden":
+            expected = expect(inputs if scale is None else with_scale(inputs, scale), profile)
+            if problem.values.name != "golden" or scale is not None:
                 return expected
             return replace(expected, output=golden_output(problem))
 
-        return _keep(self._expected, (problem.text, profile), make)
+        return _keep(self._expected, (problem.text, profile if scale is None else f"{profile}*{scale!r}"), make)
 
     def run(self, subject: Subject, problem: Problem, route: Route) -> Run:
         """One call. Raises Failed where it raises or returns no array; Unsupported where the mask's form is not taken."""
@@ -149,7 +154,7 @@ class Judge:
             run = self.run(subject, problem, route)
         except Failed as failure:
             return Judgement(problem, str(route), failure.verdict, profile)
-        verdict = judge(run.output, self.expected(problem, profile))
+        verdict = judge(run.output, self.expected(problem, profile, subject.implementation.support))
         return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output)
 
     def profile(self, subject: Subject, problem: Problem) -> str:
@@ -162,7 +167,8 @@ class Judge:
         if judgement.output is None or judgement.verdict.r is None or subject.implementation.support.profile_for(problem.dtype):
             return {}
         others = [profile for profile in TIGHTEST_FIRST[problem.dtype] if profile != judgement.profile]
-        verdicts = {profile: judge(judgement.output, self.expected(problem, profile)) for profile in others}
+        support = subject.implementation.support
+        verdicts = {profile: judge(judgement.output, self.expected(problem, profile, support)) for profile in others}
         return {profile: verdict.r for profile, verdict in verdicts.items() if verdict.r is not None}
 
 

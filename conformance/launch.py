@@ -12,7 +12,8 @@ from _pytest.mark.expression import Expression
 
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode
-from conformance.plugin import CHECKS, SWITCH
+from conformance.plugin import CHECKS
+from conformance.world import SWITCH, note_environment
 
 # Settings of the user's own tests, which a run of ours must not obey.
 FOREIGN_SETTINGS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
@@ -57,7 +58,7 @@ def _environment() -> Iterator[None]:
     for name in FOREIGN_SETTINGS:
         os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
-    os.environ[SWITCH] = "1"
+    os.environ[SWITCH] = note_environment(before, (*FOREIGN_SETTINGS, "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONSAFEPATH"))
     os.environ["PYTHONSAFEPATH"] = "1"  # or a user's random.py would stand in the way of the workers' own imports
     try:
         yield
@@ -76,13 +77,25 @@ def _plugins(workers: str, more: Sequence[str]) -> list[str]:
 
 
 def _surroundings() -> list[str]:
-    """No configuration file, no conftest.py, no cache folder."""
-    return ["-c", os.devnull, "--rootdir", os.getcwd(), "--noconftest", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    """No configuration file, no conftest.py, no cache folder, no filters of warnings."""
+    return [
+        "-c",
+        os.devnull,
+        "--rootdir",
+        os.getcwd(),
+        "--noconftest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:faulthandler",
+        "-p",
+        "no:warnings",
+    ]
 
 
 def _appearance() -> list[str]:
     """Failures as their messages alone; the recorder's header, progress and tables take the place of pytest's."""
-    return ["-q", "--tb=short", "-rN", "--disable-warnings", "--assert=plain"]
+    return ["-q", "--tb=short", "-rN", "--assert=plain"]
 
 
 def _selected(keyword: str) -> list[str]:

@@ -7,15 +7,15 @@ import sys
 import pytest
 
 from conformance import threads
+from conformance.world import SWITCH
 
-SWITCH = "ATTENTION_CONFORMANCE"  # set in the environment by a run of ours; its worker processes inherit it
 CHECKS = "conformance.checks"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     if SWITCH not in os.environ and not any(CHECKS in argument for argument in sys.argv):
         return
-    os.environ[SWITCH] = "1"
+    os.environ.setdefault(SWITCH, "{}")
     _share_cores()
     from conformance.session.options import add_options
 
@@ -35,6 +35,6 @@ def _share_cores() -> None:
     Measured with torch, two workers on two cores: 5 times slower without. Libraries read this when they are first imported.
     """
     workers = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
-    if workers.isdecimal() and int(workers):
+    if workers.isdecimal() and int(workers) > 1:
         for name in threads.VARIABLES:
             os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // int(workers))))

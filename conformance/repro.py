@@ -80,7 +80,7 @@ def _worst_row(judging: Judge, subject: Subject, judgement: Judgement) -> list[s
         run = judging.run(subject, problem, route)
     except Failed:
         return []
-    expected = judging.expected(problem, judgement.profile)
+    expected = judging.expected(problem, judgement.profile, subject.implementation.support)
     again = judge(run.output, expected)
     if again.outcome in (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE):
         return []

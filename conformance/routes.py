@@ -13,11 +13,11 @@ import numpy as np
 
 from conformance.adapter import Implementation
 from conformance.errors import LeftOut, Unsupported
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, Weights
 from conformance.limits import outside
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 
-WAYS = ("native", "padding", "mask", "bias", "repeat")
+WAYS = ("native", "padding", "mask", "bias", "repeat", "zeros", "identity")
 
 # What the suite tries where ``Support.routes`` says nothing of a feature.
 DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
@@ -25,7 +25,13 @@ DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
     "key-lengths": ("native", "padding", "mask", "bias"),
     "mask": ("native", "padding", "bias"),
     "grouped-heads": ("native", "repeat"),
+    "no-projection-bias": ("native", "zeros"),
+    "no-output-bias": ("native", "zeros"),
+    "separate-biases": ("native", "zeros"),
+    "no-output-projection": ("native", "identity"),
 }
+# What must be offered for a bias that is not there to be given as zeros.
+_ZEROS: dict[str, set[str]] = {"no-projection-bias": {"projection-bias"}, "no-output-bias": {"output-bias"}}
 _MASKLIKE = ("causal", "key-lengths", "mask")
 
 
@@ -48,6 +54,27 @@ def all_routes(problem: Problem, implementation: Implementation, conventions: Ma
     """The default route, then those that ask for one feature in another way; raises Unsupported if there is none."""
     _check_kind(problem, implementation)
     _check_frequencies(problem, implementation, conventions)
+    if isinstance(problem, MultiHeadProblem):
+        yield from _multi_head_routes(problem, implementation, conventions)
+        return
+    yield from _combined(problem, implementation, conventions)
+
+
+def _multi_head_routes(
+    problem: MultiHeadProblem, implementation: Implementation, conventions: Mapping[str, str]
+) -> Iterator[Route]:
+    """Without an output projection, natively or as the problem with an identity for it, whatever that one needs in turn."""
+    ways = offered_ways("no-output-projection", implementation)
+    if problem.output != "none" or "native" in ways:
+        yield from _combined(problem, implementation, conventions)
+    if problem.output == "none" and "identity" in ways and problem.value_inner_width == problem.model_width:
+        for route in _combined(problem.but(output="plain"), implementation, conventions):
+            yield Route({**route.ways, "no-output-projection": "identity"})
+    elif problem.output == "none" and "native" not in ways:
+        raise Unsupported("no-output-projection", "no-output-projection")
+
+
+def _combined(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> Iterator[Route]:
     ways = {f: _ways(f, problem, implementation, conventions) for f in sorted(problem.features)}
     first = {feature: options[0] for feature, options in ways.items()}
     seen = set()
@@ -87,12 +114,16 @@ def offered_ways(feature: str, implementation: Implementation) -> list[str]:
     offered = implementation.features
     ways = implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ("native",)))
     # heads are repeated only where groups are offered too: repeated ones alone would test nothing
-    needs = {"native": feature, "repeat": feature, "padding": "padding", "mask": "mask", "bias": "bias"}
-    return [way for way in ways if needs.get(way) in offered]
+    needs = {way: {way} for way in ("padding", "mask", "bias")}
+    needs |= {"native": {feature}, "repeat": {feature}, "zeros": _ZEROS.get(feature, set())}
+    return [way for way in ways if needs.get(way, set()) <= offered]
 
 
 def _ways(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> list[str]:
     options = offered_ways(feature, implementation)
+    if feature == "separate-biases" and isinstance(problem, MultiHeadProblem):
+        absent = "output-bias" if problem.projection_bias else "projection-bias"
+        options = [way for way in options if way != "zeros" or absent in implementation.features]
     if "native" in options and not _native_fits(feature, problem, implementation, conventions):
         options.remove("native")
     if "padding" in options and feature == "mask" and not _of_keys_alone(problem):
@@ -146,6 +177,9 @@ def _lacking(feature: str, problem: Problem) -> str:
 def _settle(choice: Mapping[str, str], problem: Problem, implementation: Implementation) -> Route:
     """``choice`` with features that exclude each other folded into one of them, and the folded mask's form checked."""
     ways = {feature: way for feature, way in choice.items() if way != "native"}
+    if isinstance(problem, MultiHeadProblem) and "zeros" in ways.values():
+        one_flag = "separate-biases" not in implementation.features
+        ways |= {feature: "zeros" for feature in _ZEROS if feature in problem.features and one_flag}
     targets = {way for way in ways.values() if way in ("mask", "bias")}
     asked = {feature for feature, way in choice.items() if way == "native"} | targets
     rivals = asked & implementation.exclusive
@@ -170,6 +204,8 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
     targets = {"mask": into_mask, "bias": into_bias, "padding": into_padding}
     changes: dict[str, Any] = {}
     for feature, way in route.ways.items():
+        if way in ("zeros", "identity"):
+            continue  # of weights, below
         if way == "repeat":
             assert isinstance(inputs, AttentionInputs)
             times = inputs.query.shape[1] // inputs.key.shape[1]
@@ -197,7 +233,22 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
         own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else _four(inputs.bias)
         infinity = np.array(-np.inf).astype(inputs.query.dtype)
         changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, _full_shape(inputs))
-    return replace(inputs, **changes)
+    folded = replace(inputs, **changes)
+    return replace(folded, weights=_completed(folded, route.ways)) if isinstance(folded, MultiHeadInputs) else folded
+
+
+def _completed(inputs: MultiHeadInputs, ways: Mapping[str, str]) -> Weights:
+    """The weights with an identity for the output projection, and zeros for biases, where they are asked for so."""
+    weights, dtype = inputs.weights, inputs.query.dtype
+    zeros = {feature for feature, way in ways.items() if way == "zeros"}
+    if ways.get("no-output-projection") == "identity":
+        weights = replace(weights, output=np.eye(weights.value.shape[1], dtype=dtype))
+    if zeros & {"no-projection-bias", "separate-biases"} and weights.query_bias is None:
+        sizes = {name: getattr(weights, name).shape[1] for name in ("query", "key", "value")}
+        weights = replace(weights, **{f"{name}_bias": np.zeros(size, dtype) for name, size in sizes.items()})
+    if zeros & {"no-output-bias", "separate-biases"} and weights.output is not None and weights.output_bias is None:
+        weights = replace(weights, output_bias=np.zeros(weights.output.shape[1], dtype))
+    return weights
 
 
 def _triangle(inputs: AttentionInputs | MultiHeadInputs) -> np.ndarray:

@@ -25,6 +25,7 @@ from conformance.parameters import (
     named_parameters,
     read_signature,
 )
+from conformance.world import outside
 
 FORM = "write module:function or path/to/file.py:function"
 
@@ -149,7 +150,8 @@ def _importable(folder: Path) -> Iterator[None]:
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
-        yield
+        with outside():
+            yield
     finally:
         if str(folder) in sys.path:
             sys.path.remove(str(folder))

@@ -1,10 +1,12 @@
 """JAX: ``jax.nn.dot_product_attention``, attention by einsum, multi-head attention, sinusoidal encoding, all compiled.
 
 Each is one jitted function, so that calls in the same shapes share a compilation; the scale is an argument of it like the
-arrays, which gives what a constant scale gives. 64-bit types are enabled when JAX is first used here.
+arrays, which gives what a constant scale gives. 64-bit types are enabled around calls in float64 alone.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class JaxFramework:
-    """JAX arrays on the CPU. They have no strides and cannot be changed: each is a copy."""
+    """JAX arrays on the CPU. They have no strides and cannot be changed: each is a copy. Without 64-bit types, which a program
+    has to enable, float64 would become float32 and int64 int32: they are enabled where a problem is in float64."""
 
     name = "jax"
 
@@ -56,6 +59,26 @@ class JaxFramework:
     def shares_memory(self, first: "Array", second: "Array") -> bool:
         return False
 
+    def surroundings(self, dtype: str) -> AbstractContextManager[None] | None:
+        enabling: AbstractContextManager[None] | None = _jax().enable_x64(True) if dtype == "float64" else None
+        return enabling
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Before jax is imported there is nothing to keep."""
+        jax = sys.modules.get("jax")
+        if jax is None:
+            yield
+            return
+        config = jax.config
+        before = dict(config.values)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if config.values.get(name) != value:
+                    config.update(name, value)
+
     def gradients(self, function: Callable[..., "Array"]) -> Callable[..., Any]:
         """Compiled as one, output and gradients, once for each shape."""
 
@@ -74,10 +97,8 @@ def _compiled(function: Callable[..., "Array"], *static: int) -> Any:
 
 @cache
 def _jax() -> Any:
-    """The jax module, with 64-bit types enabled: otherwise float64 arrays silently become float32."""
     import jax
 
-    jax.config.update("jax_enable_x64", True)
     return jax
 
 

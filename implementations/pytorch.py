@@ -1,6 +1,8 @@
 """PyTorch: how its tensors get in and out; attention written out and with einsum; sinusoidal encoding."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -72,6 +74,20 @@ class TorchFramework:
     def shares_memory(self, first: "Tensor", second: "Tensor") -> bool:
         return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Before torch is imported there is nothing to keep."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            yield
+            return
+        before = [(setter, getter()) for getter, setter in _state(torch)]
+        try:
+            yield
+        finally:
+            for setter, value in before:
+                setter(value)
+
     def gradients(self, function: Callable[..., "Tensor"]) -> Callable[..., Any]:
         import torch
 
@@ -86,6 +102,21 @@ class TorchFramework:
         import torch
 
         return CudaClock(torch) if device == "cuda" else None
+
+
+def _state(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
+    """How what torch keeps for the whole process is read and set."""
+    return [
+        (torch.get_default_dtype, torch.set_default_dtype),
+        (torch.get_num_threads, torch.set_num_threads),
+        (torch.is_grad_enabled, torch.set_grad_enabled),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+        (torch.get_rng_state, torch.set_rng_state),
+        (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
+        (torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.enable_mem_efficient_sdp),
+        (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
+    ]
 
 
 def _memory_of(array: np.ndarray) -> tuple[np.ndarray, list[int], int]:

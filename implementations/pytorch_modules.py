@@ -58,29 +58,26 @@ def multihead(need_weights: bool) -> Callable[..., Callable[[], "Tensor"]]:
 
 
 def build(weights: Weights, num_heads: int, dtype: object) -> "MultiheadAttention":
-    """The module with ``weights``, a missing bias as zeros. Raises what torch raises where heads do not divide the width."""
+    """The module with ``weights``, all biases or none. Raises what torch raises where heads do not divide the width."""
     import torch
 
     assert weights.output is not None
-    biases = (weights.query_bias, weights.key_bias, weights.value_bias, weights.output_bias)
-    with_bias = any(bias is not None for bias in biases)
+    with_bias = weights.output_bias is not None
     model = weights.query.shape[0]
     module = torch.nn.MultiheadAttention(model, num_heads, bias=with_bias, batch_first=True, dtype=dtype)
     with torch.no_grad():
         module.in_proj_weight.copy_(torch.cat((weights.query, weights.key, weights.value), dim=1).T)
         module.out_proj.weight.copy_(weights.output.T)
         if with_bias:
-            zeros = torch.zeros(model, dtype=dtype)
-            query_bias, key_bias, value_bias, output_bias = (zeros if bias is None else bias for bias in biases)
-            module.in_proj_bias.copy_(torch.cat((query_bias, key_bias, value_bias)))
-            module.out_proj.bias.copy_(output_bias)
+            module.in_proj_bias.copy_(torch.cat((weights.query_bias, weights.key_bias, weights.value_bias)))
+            module.out_proj.bias.copy_(weights.output_bias)
     return module.eval()
 
 
 def _support(empty_row: str) -> Support:
     return Support(
         operation="multi_head_attention",
-        lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
+        lacks=frozenset({"no-output-projection", "separate-biases", "inner-width", "value-width"}),  # one flag for all biases
         profile=STEP_BY_STEP,
         conventions={
             "CON-EMPTY-ROW": empty_row,

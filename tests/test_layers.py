@@ -9,9 +9,9 @@ import conformance
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors exit_codes threads interruption run_options shards",
+    "errors exit_codes threads interruption run_options shards world",
     "data dtypes resources",
-    "problem inputs visibility",
+    "problem inputs visibility scale",
     "cases.golden cases.golden_files",
     "values",
     "oracle",

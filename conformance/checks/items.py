@@ -249,7 +249,7 @@ class ItemRun:
         """For the first failures only: records stay small."""
         if judgement.output is None or self.tally.pictures >= PICTURES:
             return None
-        expected = self.judge.expected(judgement.problem, judgement.profile)
+        expected = self.judge.expected(judgement.problem, judgement.profile, self.subject.implementation.support)
         drawn = picture(judgement.output, expected, self.judge.inputs(judgement.problem), judgement.verdict)
         self.tally.pictures += drawn is not None
         return drawn

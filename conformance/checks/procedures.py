@@ -53,7 +53,7 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
         again.append(judging.run(subject, problem, route).output)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    expected = judging.expected(problem, profile)
+    expected = judging.expected(problem, profile, subject.implementation.support)
     bitwise = all(kept.tobytes() == other.tobytes() for other in again if other.shape == kept.shape)
     verdict = _unless_wrong(judge(kept, expected))
     if not all(agree(kept, other, expected) for other in again):
@@ -70,14 +70,14 @@ def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judg
     first, second = judging.values(subject, problem), judging.values(subject, other)
     if second.verdict.outcome is Outcome.WRONG_VALUE:
         second = _name_stale(judging, subject, problem, second)
-    return [first, second, *_afterwards(judging, first), judging.values(subject, problem)]
+    return [first, second, *_afterwards(judging, subject, first), judging.values(subject, problem)]
 
 
-def _afterwards(judging: Judge, earlier: Judgement) -> list[Judgement]:
+def _afterwards(judging: Judge, subject: Subject, earlier: Judgement) -> list[Judgement]:
     """The output of an earlier call, judged again if it was right: it may lie in memory that a later call has written to."""
     if earlier.output is None or earlier.verdict.outcome is not Outcome.PASS:
         return []
-    verdict = judge(earlier.output, judging.expected(earlier.problem, earlier.profile))
+    verdict = judge(earlier.output, judging.expected(earlier.problem, earlier.profile, subject.implementation.support))
     if verdict.outcome is Outcome.PASS:
         return []
     return [
@@ -90,7 +90,7 @@ def _afterwards(judging: Judge, earlier: Judgement) -> list[Judgement]:
 def _name_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: Judgement) -> Judgement:
     """Says so where the wrong output is the right one for the call before."""
     run = judging.run(subject, judgement.problem, subject.route(judgement.problem))
-    before = judge(run.output, judging.expected(subject.resolve(earlier), judgement.profile))
+    before = judge(run.output, judging.expected(subject.resolve(earlier), judgement.profile, subject.implementation.support))
     if before.outcome is not Outcome.PASS:
         return judgement
     message = f"{judgement.verdict.message} It is the output of the call before, which had other values."
@@ -111,7 +111,7 @@ def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[
     if changed:
         verdict = Verdict(Outcome.MUTATED_INPUT, f"The call changed its input {' and '.join(changed)}.")
     else:
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile)))
+        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -125,7 +125,7 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
     if run.prepared.aliases(run.raw):
         verdict = Verdict(Outcome.MUTATED_INPUT, "The output shares memory with an input: writing to one changes the other.")
     else:
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile)))
+        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -137,7 +137,7 @@ def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[J
     if not passed or judgement.output is None or not isinstance(inputs, AttentionInputs) or problem.dtype not in GATES:
         return [judgement]
     slope = derivative_by_scale(inputs, judgement.profile)
-    found = bias(judgement.output, judging.expected(judgement.problem, judgement.profile), slope)
+    found = bias(judgement.output, judging.expected(judgement.problem, judgement.profile, subject.implementation.support), slope)
     if found.telling and found.excess > 1.0:
         judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, found.sentence, r=found.excess))
     return [judgement]

@@ -80,7 +80,7 @@ class Probe:
         other = self.problem.but(values=replace(self.problem.values, seed=self.problem.values.seed + 1))
         if self.problem.values.name == "golden":
             return ""
-        right = [self.expected, self.judging.expected(other, self.profile)]
+        right = [self.expected, self.judging.expected(other, self.profile, self.subject.implementation.support)]
         if right[1].shape != right[0].shape or (right[0].output == right[1].output).all():
             return ""  # as with a table, which has no inputs
         outputs = [self._output(turn) for turn in (self.problem, other, self.problem)]

@@ -118,7 +118,8 @@ class Examiner:
         route = self.subject.route(problem) if route is None else route
         profile = self.judging.profile(self.subject, problem)
         inputs = fold(self.judging.inputs(problem), route, self.subject.implementation.support.mask_forms)
-        return Evidence(problem, inputs, features_of(problem, inputs), self.judging.expected(problem, profile), profile, route)
+        expected = self.judging.expected(problem, profile, self.subject.implementation.support)
+        return Evidence(problem, inputs, features_of(problem, inputs), expected, profile, route)
 
     def _called(self, evidence: Evidence) -> Evidence | None:
         try:

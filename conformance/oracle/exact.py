@@ -77,7 +77,7 @@ def multi_head_steps(inputs: MultiHeadInputs) -> Steps:
     key = _project(inputs.key, weights.key, weights.key_bias, "key")
     value = _project(inputs.value, weights.value, weights.value_bias, "value")
     visible = _visible((query.shape[0], heads, query.shape[1], key.shape[1]), inputs.mask, inputs.causal, inputs.key_lengths)
-    scale = 1 / _MP.sqrt(query.shape[2] // heads)
+    scale = 1 / _MP.sqrt(query.shape[2] // heads) if inputs.scale is None else _number(inputs.scale, "scale")
     inner = _attend(_split(query, heads), _split(key, heads), _split(value, heads), visible, None, scale)
     merged = inner.pop("output").swapaxes(1, 2).reshape(*query.shape[:2], value.shape[2])
     output = merged

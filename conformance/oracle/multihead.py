@@ -33,7 +33,7 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
     q, k, v = (_split(array, heads) for array in (query, key, value))
     e_q, e_k, e_v = (_split(array, heads) for array in (query_error, key_error, value_error))
 
-    scale = 1.0 / np.sqrt(work(q.shape[-1]))
+    scale = 1.0 / np.sqrt(work(q.shape[-1])) if inputs.scale is None else work(inputs.scale)
     products = (q @ k.swapaxes(-1, -2)) * scale
     visible = visible_block(tokens_as_heads(inputs), 0, inputs.query.shape[1])
     scores = products if visible is None else np.where(visible, products, -np.inf)

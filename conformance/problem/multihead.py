@@ -145,6 +145,7 @@ class MultiHeadProblem:
             "no-output-projection": self.output == "none",
             "output-bias": self.output == "bias",
             "no-output-bias": self.output == "plain",
+            "separate-biases": self.output != "none" and self.projection_bias != (self.output == "bias"),
             "full-weights": self.weights == "full",
             "inner-width": not (self.model_width == self.inner_width == self.value_inner_width),
             "value-width": self.inner_width != self.value_inner_width,

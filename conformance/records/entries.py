@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from conformance.records.distribution import distribution_of
 from conformance.records.model import ImplementationEntry, RequirementEntry
 
 if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the specification
@@ -15,6 +16,7 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
 
     support = implementation.support
     missing = implementation.missing()
+    found = distribution_of(implementation)
     profiles = {dtype: support.profile_for(dtype) for dtype in support.dtypes}
     return ImplementationEntry(
         name=implementation.name,
@@ -32,6 +34,9 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         missing=missing,
         lacks=declared_lacking(implementation),
         unread=unread(implementation),
+        scale_dtype=support.scale_dtype,
+        distribution=found[0] if found else None,
+        distribution_version=found[1] if found else None,
     )
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from conformance.records.model import Environment
+from conformance.world import given_arguments
 
 PACKAGES = ("numpy", "ml_dtypes", "mpmath", "hypothesis", "pytest", "torch", "jax", "jaxlib")
 
@@ -41,9 +42,10 @@ def current_environment(packages: Iterable[str] = PACKAGES) -> Environment:
 
 def command_line() -> str:
     """What the user typed, without the folder of the program."""
-    program = Path(sys.argv[0])
+    own, *arguments = given_arguments()
+    program = Path(own)
     name = "attention-conformance" if program.stem == "__main__" and program.parent.name == "conformance" else program.stem
-    return shlex.join(["pytest" if name == "__main__" else name, *sys.argv[1:]])
+    return shlex.join(["pytest" if name == "__main__" else name, *arguments])
 
 
 def _cpu_information() -> dict[str, str]:

@@ -39,7 +39,8 @@ class Environment(Data, frozen=True, kw_only=True):
 class ImplementationEntry(Data, frozen=True, kw_only=True):
     """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
     offered natively, those that it says it ``lacks`` are not; ``routes`` says for a feature how the suite may compose it.
-    ``unread`` are sentences on what of its signature means nothing to the suite. ``missing``: why it cannot run here."""
+    ``unread`` are sentences on what of its signature means nothing to the suite. ``scale_dtype``: in which the scale is held,
+    where that is declared. ``distribution``: from which it comes, null for a file. ``missing``: why it cannot run here."""
 
     name: str
     operation: str
@@ -56,6 +57,9 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     missing: str | None
     lacks: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    scale_dtype: str | None = None
+    distribution: str | None = None
+    distribution_version: str | None = None
 
     def judged_by(self, dtype: str) -> str:
         """The numerics profile under which the results in a dtype count."""

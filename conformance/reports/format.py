@@ -52,6 +52,11 @@ def provenance(run: Run) -> list[str]:
         f"started {header.started:%Y-%m-%d %H:%M:%S} UTC{_lasted(run)}",
     ]
     lines += dict.fromkeys(_place(shard.environment) for shard in run.headers)
+    lines += [
+        f"{entry.name}: {entry.distribution} {entry.distribution_version}"
+        for entry in run.implementations.values()
+        if entry.distribution
+    ]
     return lines + [f"command: {shard.command}" for shard in run.headers]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.adapter import Implementation
+from conformance.adapter import Framework, Implementation
 from conformance.cases.golden import load_cases
 from conformance.checks.conventions import observe_convention
 from conformance.checks.items import ItemResult, ItemRun
@@ -21,6 +21,7 @@ from conformance.session.trail import Trail
 from conformance.soundness import unsound
 from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
+from conformance.world import outside
 
 PROPERTY = "conformance-records"
 UNSOUND = "conformance-unsound"  # name of an implementation that cannot be judged, and why
@@ -74,7 +75,8 @@ class Items:
         """Runs a requirement on an implementation; the test passes exactly where the result is as expected."""
 
         def run(requirement_id: str, implementation: Implementation) -> None:
-            records = self._records(requirement_id, implementation)
+            with outside():  # pytest itself sets a variable for each test
+                records = self._records(requirement_id, implementation)
             request.node.user_properties.append((PROPERTY, [encode(record).decode() for record in records]))
             if self._unsound(implementation):
                 request.node.user_properties.append((UNSOUND, (implementation.name, self._unsound(implementation))))
@@ -89,10 +91,13 @@ class Items:
 
         def run(convention_id: str, implementation: Implementation) -> None:
             reason = self._skip_reason(convention_id, implementation)
-            if reason or self._unsound(implementation):
-                pytest.skip(reason or self._unsound(implementation))
+            with outside():
+                reason = reason or self._unsound(implementation)
+            if reason:
+                pytest.skip(reason)
             expectations = self.settings.expectations.for_(implementation.name)
-            record = observe_convention(self._subject(implementation), convention_id, expectations)
+            with outside():
+                record = observe_convention(self._subject(implementation), convention_id, expectations)
             request.node.user_properties.append((PROPERTY, [encode(record).decode()]))
             if record.status == "unexpected":
                 pytest.fail(f"{convention_id} on {implementation.name}: {record.message}", pytrace=False)
@@ -137,12 +142,13 @@ class Items:
     @pytest.hookimpl(wrapper=True, trylast=True)  # innermost, or pytest's capture would replace the streams again
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """What an implementation does to the process is undone after each item, where it can be."""
+        framework = _framework(item)
         if self.trail is None:
-            with kept():
+            with kept(framework):
                 return (yield)
         self.trail.begin()
         try:
-            with kept():
+            with kept(framework):
                 return (yield)
         finally:
             self.trail.end()
@@ -153,6 +159,13 @@ def _not_run(requirement: str, implementation: Implementation, outcome: Outcome,
     return Item(
         requirement=requirement, implementation=implementation.name, outcome=outcome, status=status, reason=reason,
     )  # fmt: skip
+
+
+def _framework(item: pytest.Item) -> Framework | None:
+    """The framework of an item of ours."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    found = parameters.get("implementation")
+    return found.framework if isinstance(found, Implementation) else None
 
 
 def note_selected(config: pytest.Config, number: int) -> None:

@@ -15,6 +15,7 @@ from conformance.problem import Problem
 from conformance.records import Passes
 from conformance.routes import Route
 from conformance.timing import gradients
+from conformance.timing.shapes import as_offered
 from conformance.verdict import Outcome, Verdict
 from conformance.verdict import judge as compare
 
@@ -78,7 +79,7 @@ class Contender:
         if missing is not None:
             self.failure = Verdict(Outcome.SKIPPED, missing)
             return
-        for problem in problems:
+        for problem in (as_offered(problem, self.subject.implementation.features) for problem in problems):
             if not self._judged(judge, problem):
                 return
             self.problems.append(problem)
@@ -136,7 +137,7 @@ class Contender:
         self._note(judge, self.problems[which], output)
         self._placed.clear()
         if self.failure is None:
-            self._judged(judge, fresh)
+            self._judged(judge, as_offered(fresh, self.subject.implementation.features))
 
     def _call(self, count: int) -> float:
         which = count % len(self._placed)
@@ -186,7 +187,8 @@ class Contender:
 
     def _note(self, judge: Judge, problem: Problem, output: np.ndarray) -> None:
         problem = self.subject.resolve(problem)
-        verdict = compare(output, judge.expected(problem, judge.profile(self.subject, problem)))
+        support = self.subject.implementation.support
+        verdict = compare(output, judge.expected(problem, judge.profile(self.subject, problem), support))
         if verdict.r is not None:
             self.r = max(self.r or 0.0, verdict.r)
         if verdict.outcome.is_failure:

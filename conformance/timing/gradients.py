@@ -1,11 +1,12 @@
 """Forward and backward as one call: the output, and the gradients with respect to query, key and value."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Differentiates, Implementation
+from conformance.adapter import Differentiates, Implementation, Surrounds
 from conformance.errors import Unsupported
 from conformance.harness import PreparedCall
 
@@ -44,11 +45,22 @@ def differentiated(implementation: Implementation, prepared: PreparedCall) -> Bo
 def cotangent_like(implementation: Implementation, output: np.ndarray, seed: int) -> Any:
     """Normal numbers in the shape and dtype of the implementation's own output, as an array of its framework."""
     numbers = np.random.default_rng(seed).standard_normal(output.shape).astype(output.dtype)
-    return implementation.framework.from_numpy(numbers, implementation.support.device)
+    framework = implementation.framework
+    around = framework.surroundings(output.dtype.name) if isinstance(framework, Surrounds) else None
+    with around or nullcontext():
+        return framework.from_numpy(numbers, implementation.support.device)
 
 
 def one_call(both: Both, prepared: PreparedCall, cotangent: Any) -> Callable[[], Any]:
     """The call with the arrays of ``prepared``; it waits for the output and the gradients."""
     assert prepared.unbound is not None
     arrays, wait = prepared.unbound.args[:DIFFERENTIATED], prepared.framework.wait
-    return lambda: wait(both(arrays, cotangent))
+    if prepared.around is None:
+        return lambda: wait(both(arrays, cotangent))
+    around = prepared.around
+
+    def call() -> Any:
+        with around():
+            return wait(both(arrays, cotangent))
+
+    return call

@@ -117,6 +117,20 @@ def suites(names: tuple[str, ...]) -> dict[str, Suite]:
     return {name: suite for name, suite in SUITES.items() if not names or name in names}
 
 
+def as_offered(problem: Problem, features: frozenset[str]) -> Problem:
+    """The shape without the biases that an implementation of these ``features`` lacks, and with one memory where it takes no two:
+    they cost next to nothing."""
+    if not isinstance(problem, MultiHeadProblem):
+        return problem
+    if "separate-values" in problem.features - features:
+        problem = problem.but(source="memory")
+    if "output-bias" in problem.features - features:
+        problem = problem.but(output="plain")
+    if {"projection-bias", "separate-biases"} & problem.features - features:
+        problem = problem.but(projection_bias=False, output="plain")
+    return problem
+
+
 def with_feature(name: str, problem: Problem, feature: str) -> tuple[str, Problem] | None:
     """The shape with a feature of FEATURES in place of those listed, and its name; None where it has no such variant.
 

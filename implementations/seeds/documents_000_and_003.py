@@ -104,9 +104,11 @@ def _linear(x: "Tensor", matrix: "Tensor | None", shift: "Tensor | None") -> "Te
 
 
 # With zeros for its bias a layer computes x W, so that is supported; what the shapes of its matrices cannot express is not.
+# An identity for its output projection would be no document's way of using it.
 _MODULE = Support(
     operation="multi_head_attention",
     lacks=frozenset({"no-output-projection", "inner-width", "value-width"}),
+    routes={"no-output-projection": ("native",)},
     profile=STEP_BY_STEP,
     conventions=MASKING_CONVENTIONS,
 )

@@ -1,0 +1,30 @@
+"""The scale of an implementation that holds it in a dtype of its own, less exact than that of the inputs."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from conformance.dtypes import float_type, round_to
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+
+
+def rounded_scale(inputs: Inputs, dtype: str | None) -> float | None:
+    """The scale, given or 1/√d, rounded to ``dtype``; None where the inputs are no more exact than that."""
+    if dtype is None or isinstance(inputs, SinusoidalInputs):
+        return None
+    if float_type(dtype).unit_roundoff <= float_type(inputs.query.dtype.name).unit_roundoff:
+        return None
+    given = inputs.scale
+    return float(round_to(np.asarray(1.0 / np.sqrt(_width(inputs)) if given is None else given, np.float64), dtype))
+
+
+def with_scale(inputs: Inputs, scale: float) -> Inputs:
+    assert not isinstance(inputs, SinusoidalInputs)
+    return replace(inputs, scale=scale)
+
+
+def _width(inputs: AttentionInputs | MultiHeadInputs) -> int:
+    """Of a head."""
+    if isinstance(inputs, AttentionInputs):
+        return inputs.query.shape[-1]
+    return inputs.weights.query.shape[1] // inputs.num_heads
