@@ -107,7 +107,7 @@ def test_a_kernel_for_multiples_is_judged_on_many_of_them():
         return direct(query, key, value)
 
     support = Support(widths=(8, 16), multiples={"query_length": 16, "key_length": 16}, dtypes=("float32",))
-    result = run_item("ATT-OUT-001", implementation(support, kernel), Effort(examples=40, free=True, seed=1))
+    result = run_item("ATT-OUT-004", implementation(support, kernel), Effort(examples=40, free=True, seed=1))
     assert result.item.outcome is Outcome.PASS, result.unexpected[:1]
     assert result.item.counts.fitted and result.item.counts.random
     assert len(seen) >= 6, seen
@@ -119,7 +119,7 @@ def test_what_is_wrong_beyond_the_first_multiple_is_caught():
         return direct(query, key[:, :, :16], value[:, :, :16])
 
     support = Support(multiples={"query_length": 16, "key_length": 16}, dtypes=("float32",))
-    assert run_item("ATT-OUT-001", implementation(support, forgets_later_tiles)).item.outcome is Outcome.WRONG_VALUE
+    assert run_item("ATT-OUT-004", implementation(support, forgets_later_tiles)).item.outcome is Outcome.WRONG_VALUE
 
 
 @pytest.mark.parametrize("requirement", ["ATT-OUT-023", "ATT-SCALE-011", "ATT-MASK-023"])

@@ -326,7 +326,7 @@ class ItemRun:
 
 
 def _counts(counter: Counter[str]) -> Counts:
-    return Counts(**{name: counter[name] for name in (*STRATA, "unsupported", "failed")})
+    return Counts(**{name: counter[name] for name in Counts.__struct_fields__})
 
 
 def repro_command(text: str, implementation: Implementation, check: str = "values") -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 
 from conformance.exit_codes import ExitCode
 from conformance.records import Run
-from conformance.reports import causes, tallies
+from conformance.reports import causes, tallies, unjudged
 from conformance.verdict import Outcome
 
 
@@ -17,11 +17,13 @@ def verdict(run: Run) -> str:
 
 
 def lines(run: Run) -> list[str]:
-    """The verdict, a sentence each, the most important first: the result, with how much was judged; what the failures have in
-    common; what faults explain."""
+    """The verdict, a sentence each, the most important first: the result, with how much was judged; what cannot be told; areas
+    that were left out without a word; what the failures have in common; what faults explain; what was not offered, and what of
+    signatures could not be read."""
     if not run.items and not run.conventions:
         return [_of_timings(run)]
-    return [_result(run), *causes.sentences(run)]
+    oversights = [one.sentence for one in run.undeclared]
+    return [_result(run), *run.too_little, *oversights, *causes.sentences(run), *unjudged.sentences(run)]
 
 
 def _of_timings(run: Run) -> str:
@@ -82,7 +84,10 @@ def _judged(run: Run) -> str:
     known = sum(tallies.kind_of(item) == tallies.KNOWN for item in run.items)
     told = f"{judged} judged" + (f" ({known} known failure{'' if known == 1 else 's'})" if known else "")
     left = len(run.items) - judged
-    return f"{told}, {left} not ({_reasons(run, ', ')})" if left else told
+    if not left:
+        return told
+    features = unjudged.not_offered(run)
+    return f"{told}, {left} not ({_reasons(run, ', ')}{': ' if features else ''}{', '.join(features)})"
 
 
 def _reasons(run: Run, between: str) -> str:

@@ -1,0 +1,38 @@
+"""What a run did not judge: features that are not offered, and what of a signature means nothing to the suite."""
+
+from collections.abc import Iterator
+
+from conformance.records import Run
+
+SHOWN = 8  # implementations of which it is said
+
+
+def sentences(run: Run) -> list[str]:
+    """For each implementation, of a few, what was not judged, where not all of it was."""
+    several = len(run.implementations) > 1
+    found = [
+        f"{name}: {text}" if several else f"{text[:1].upper()}{text[1:]}"
+        for name in list(run.implementations)
+        for text in _of(run, name, several)
+    ]
+    return found if len(found) <= SHOWN else [*found[:SHOWN], f"… and {len(found) - SHOWN} more, in the table Conformance."]
+
+
+def not_offered(run: Run) -> tuple[str, ...]:
+    """The features for lack of which a single implementation was not asked; nothing of several, which lack different ones."""
+    return _features(run, next(iter(run.implementations))) if len(run.implementations) == 1 else ()
+
+
+def _of(run: Run, name: str, several: bool) -> Iterator[str]:
+    coverages = [coverage for (implementation, _), coverage in run.coverages.items() if implementation == name]
+    judged, left = sum(one.judged for one in coverages), sum(one.unsupported for one in coverages)
+    features = _features(run, name)
+    if several and judged and left and features:
+        yield f"{judged} requirements judged, {left} not offered: {', '.join(features)}."
+    yield from (f"{sentence}." for sentence in run.implementations[name].unread)
+
+
+def _features(run: Run, name: str) -> tuple[str, ...]:
+    """The features for lack of which ``name`` was not asked whole requirements."""
+    lacking = {feature for (implementation, _), one in run.coverages.items() if implementation == name for feature in one.lacking}
+    return tuple(sorted(lacking))
