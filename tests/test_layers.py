@@ -21,6 +21,7 @@ LAYERS = (
     "adapter",
     "limits",
     "user_function registry routes",
+    "shape_budget",
     "declarations harness",
     "judging",
     "accuracy records",
