@@ -1,4 +1,4 @@
-"""``compiles=True`` judges what is compiled: what is interpreted is counted, and a slow compiler gets a verdict within a budget."""
+"""``compiles=True`` judges what is compiled: what is interpreted is counted; a slow compiler gets a verdict within a budget."""
 
 from dataclasses import replace
 
