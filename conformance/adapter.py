@@ -87,6 +87,8 @@ class Support:
     * ``lengths_dtype``: ``int64`` or ``int32``, the dtype of ``key_lengths``.
     * ``declines``: types of exceptions that mean "not offered": the case counts as unsupported.
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
+      ``shapes``: a budget of shapes, for a compiler that takes long: problems are brought into a few sizes, and those beyond the
+      so many shapes in which most of them are (sizes, dtypes, arguments) are not asked.
     """
 
     operation: str = "attention"
@@ -114,6 +116,7 @@ class Support:
     distribution: str | None = None
     device: str = "cpu"
     compiles: bool = False
+    shapes: int | None = None
 
     def profile_for(self, dtype: str) -> str | None:
         """The declared numerics profile for ``dtype``; None where nothing is declared."""
@@ -174,6 +177,17 @@ class KeepsTime(Protocol):
 
     def clock(self, device: str) -> Clock | None:
         """None where the host's clock will do."""
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """What a framework may have on top: a compiler that may give up, so that calls are interpreted without a word."""
+
+    def compilations(self) -> tuple[int, int]:
+        """How many pieces of code were compiled in this process so far, and how many the compiler gave up.
+
+        The first call sees to it that the compiler does not give up because of the number of shapes, or raises where it does.
+        """
 
 
 @runtime_checkable

@@ -122,6 +122,8 @@ def _senseless(support: Support) -> Iterator[str]:
         yield 'Support.causal is "always", and Support.lacks names causal: leave one of them out.'
     if support.operation == "sinusoidal_encoding" and support.scale_dtype is not None:
         yield "Support.scale_dtype means nothing for sinusoidal_encoding, which has no scale: leave it out."
+    if support.shapes is not None and not _is_size(support.shapes):
+        yield f"Support.shapes is {support.shapes}: a budget of shapes is a whole number above 0."
     for kind in support.declines:
         if not issubclass(kind, Exception) or kind is Exception:
             yield f'Support.declines names {kind.__name__}, which faults raise too: name the types that mean "not offered".'

@@ -70,6 +70,7 @@ def describe(implementation: Implementation) -> str:
         lines.append(("scale", f"held in {support.scale_dtype}: judged as rounded so"))
     lines += [("binds", "the function returns the computation")] if support.binds else []
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
+    lines += [("shapes", f"a budget of {support.shapes}: problems beyond it are left out")] if support.shapes else []
     text = "\n".join(_entry(name, value) for name, value in lines if value)
     return f"{text}\n\n{_conventions(implementation, observe=missing is None)}"
 

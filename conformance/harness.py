@@ -1,19 +1,20 @@
 """Puts a problem to an implementation: resolves open conventions, folds, converts, calls, reads back. Judges nothing."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Framework, Implementation, Surrounds
+from conformance.adapter import Compiles, Framework, Implementation, Surrounds
 from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
+from conformance.shape_budget import affordable, shape_of
 from conformance.specification import conventions
 from conformance.specification.model import Convention
 from conformance.specification.observing import Observation, Places, of_exception
@@ -69,6 +70,9 @@ class Subject:
         self.announce = announce
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
         self._observations: dict[tuple[str, Places], Observation | None] = {}
+        self.calls = 0
+        self.compiled: int | None = None  # calls of code that was compiled as a whole; None where nothing is known of it
+        self._given_up = 0
 
     def resolve(self, problem: Problem) -> Problem:
         """``problem`` with what was left to the implementation filled in: arrangement and frequencies of a sinusoidal encoding.
@@ -86,11 +90,44 @@ class Subject:
                 problem = problem.but(frequencies=observed)
         return problem
 
+    def call(self, prepared: PreparedCall) -> Any:
+        """Runs the call, and counts it where it may be compiled or not."""
+        framework = self.implementation.framework
+        if not self.implementation.support.compiles or not isinstance(framework, Compiles):
+            return prepared.run()
+        compiled, given_up = framework.compilations()
+        self.calls += 1
+        try:
+            return prepared.run()
+        finally:
+            now = framework.compilations()
+            self._given_up += now[1] - given_up
+            if now[0] > compiled or self._given_up:
+                self.compiled = self.compiled or 0
+            if self.compiled is not None and not self._given_up:
+                self.compiled += 1
+
+    @cached_property
+    def _shapes(self) -> frozenset[Hashable]:
+        return affordable(self.implementation, self._within_limits)
+
+    def demand_affordable(self, problem: Problem) -> None:
+        """Raises LeftOut where the problem is beyond the declared budget of shapes, Unsupported where something lacks anyway."""
+        number = self.implementation.support.shapes
+        if number is None:
+            return
+        self.route(self.resolve(problem))
+        if shape_of(materialise(problem)) not in self._shapes:
+            raise LeftOut(f"beyond its budget of {number} shapes")
+
     def fitted(self, problem: Problem, turn: int = 0) -> Problem:
         """The nearest problem within the declared limits of shapes, ``problem`` itself where it is; see ``limits.fitted``.
 
         Raises LeftOut where there is none.
         """
+        return self._within_limits(problem, turn)
+
+    def _within_limits(self, problem: Problem, turn: int = 0) -> Problem:
         support = self.implementation.support
         if support.causal != "always" or isinstance(problem, SinusoidalProblem) or support.square:
             return fitted(problem, support, turn=turn)

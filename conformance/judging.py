@@ -131,7 +131,7 @@ class Judge:
         depth = sys.getrecursionlimit()
         try:
             start = time.perf_counter()
-            raw = prepared.run()
+            raw = subject.call(prepared)
             seconds = time.perf_counter() - start
             end_if_forked()
         except BaseException as error:

@@ -105,6 +105,23 @@ def work(problem: Problem) -> int:
     return problem.batch * problem.heads * problem.query_length * problem.key_length * width
 
 
+def few_sizes(problem: Problem) -> Problem:
+    """The problem in one of a few sizes, so that few are compiled: what is equal stays equal, and what differs different."""
+    if isinstance(problem, SinusoidalProblem):
+        return problem
+    query_length, key_length = problem.query_length, problem.key_length
+    lengths = (13, 13) if query_length == key_length else (7, 13) if query_length < key_length else (13, 7)
+    sizes: dict[str, Any] = {"batch": 2, "query_length": lengths[0], "key_length": lengths[1]}
+    if isinstance(problem, AttentionProblem):
+        if problem.heads % problem.kv_heads == 0:
+            sizes |= {"heads": 6, "kv_heads": 2} if problem.heads != problem.kv_heads else {"heads": 3, "kv_heads": 3}
+        sizes |= {"width": 8, "value_width": 8 if problem.width == problem.value_width else 11}
+    elif problem.model_width == problem.inner_width == problem.value_inner_width and problem.inner_width % problem.heads == 0:
+        heads, width = (1, 8) if problem.heads == 1 else (3, 15)
+        sizes |= {"heads": heads, "model_width": width, "inner_width": width, "value_inner_width": width}
+    return problem.but(**sizes, key_lengths=_key_lengths(problem, 2, lengths[1]))
+
+
 def fitted(problem: Problem, support: Support, *, alignment: str | None = None, turn: int = 0) -> Problem:
     """The nearest problem within the limits, ``problem`` itself where it is.
 
@@ -112,6 +129,8 @@ def fitted(problem: Problem, support: Support, *, alignment: str | None = None, 
     heads get fewer. ``alignment`` is the implementation's own, for one that is always causal. ``turn`` numbers random problems,
     which get one of several allowed sizes each. Raises LeftOut where there is no such problem.
     """
+    if support.shapes is not None:
+        problem, turn = few_sizes(problem), 0
     if not limited(support) or (turn == 0 and not outside(problem, support)):
         return problem
     extra = _Extra(turn)

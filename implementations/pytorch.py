@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.adapter import Clock
 
+MOST_SHAPES = 1 << 20  # that torch.compile compiles of one function
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -73,6 +74,16 @@ class TorchFramework:
 
     def shares_memory(self, first: "Tensor", second: "Tensor") -> bool:
         return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+    def compilations(self) -> tuple[int, int]:
+        """Of torch.compile. By default it gives up a function after eight shapes, and calls the others as they are."""
+        import torch._dynamo as dynamo
+
+        dynamo.config.recompile_limit = dynamo.config.accumulated_recompile_limit = MOST_SHAPES
+        dynamo.config.fail_on_recompile_limit_hit = True
+        counted = dynamo.utils.counters
+        frames = counted["frames"]
+        return counted["stats"]["unique_graphs"], frames["total"] - frames["ok"]
 
     @contextmanager
     def kept(self) -> Iterator[None]:

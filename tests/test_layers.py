@@ -21,6 +21,7 @@ LAYERS = (
     "parameters adapter",
     "limits",
     "user_function registry routes",
+    "shape_budget",
     "declarations harness",
     "judging soundness",
     "accuracy records",

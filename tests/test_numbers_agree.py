@@ -15,6 +15,7 @@ import pytest
 
 from conformance import reports
 from conformance.ci.badge import badge
+from conformance.errors import UsageError
 from conformance.records import Run, read_records
 from conformance.reports import tallies
 from tests import fakes
@@ -100,6 +101,16 @@ def test_a_run_agrees_with_itself(tmp_path: Path, workers: str) -> None:
     demand_agreement(run, tmp_path / "reports", done.stdout)
     demand_progress(run, done.stderr)
     assert not re.search(r"\d+ (passed|failed|skipped).* in [\d.]+s", done.stdout), "pytest's own count is of something else"
+    with pytest.raises(UsageError, match="no badge of a part of a run"):
+        badge(run, NAME)
+
+
+def test_a_whole_run_agrees_with_its_badge(tmp_path: Path) -> None:
+    done = run_command("run", *SPEC, "--no-timing", "--max-examples", "0", "-n", "0", folder=tmp_path)
+    run = read_records(tmp_path / "reports" / "records.jsonl")
+    assert done.returncode == run.exit_code == 1
+    demand_agreement(run, tmp_path / "reports", done.stdout)
+    demand_progress(run, done.stderr)
     judged = of_records(run).judged
     assert badge(run, NAME)["message"].startswith(f"{judged - len(run.unexpected)}/{judged} ")
 

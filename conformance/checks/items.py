@@ -100,6 +100,7 @@ class ItemRun:
     def run(self) -> ItemResult:
         """All cases; what the implementation raises is an outcome, what the suite raises is the suite's fault."""
         start = time.perf_counter()
+        self.called = self.subject.calls, self.subject.compiled or 0
         for stratum, problem in self._fixed_cases():
             self._case(stratum, problem)
         examples = self._random_cases()
@@ -153,6 +154,7 @@ class ItemRun:
         try:
             if put != problem:
                 self._demand_alike(problem, put)
+            self.subject.demand_affordable(put)
             return put, PROCEDURES[self.requirement.check](self.judge, self.subject, put)
         except ProblemError as error:
             if put == problem:
@@ -308,6 +310,8 @@ class ItemRun:
             reason=reason,
             counts=_counts(tally.counts),
             dtypes={dtype: tally.dtypes[dtype].result for dtype in sorted(tally.dtypes, key=DTYPES.index)},
+            calls=self.subject.calls - self.called[0],
+            compiled=None if self.subject.compiled is None else self.subject.compiled - self.called[1],
             lacking=dict(tally.lacking.most_common(LACKING_RECORDED)),
             examples=examples,
             seconds=seconds,

@@ -43,6 +43,7 @@ def summary_markdown(run: Run) -> str:
         speed.self_comparison_table(run),
         tables.routes_table(run),
         tables.left_table(run),
+        tables.compiled_table(run),
         tables.missing_table(run),
     ):
         if table.rows:

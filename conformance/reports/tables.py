@@ -221,6 +221,18 @@ def left_table(run: Run) -> Table:
     return Table("Not asked", columns, rows, note)
 
 
+def compiled_table(run: Run) -> Table:
+    """How many calls of implementations that a compiler of their framework compiles were compiled as a whole."""
+    counted: dict[str, tuple[int, int]] = {}
+    for item in run.items:
+        if item.compiled is not None:
+            calls, compiled = counted.get(item.implementation, (0, 0))
+            counted[item.implementation] = calls + item.calls, compiled + item.compiled
+    rows = tuple((name, str(compiled), str(calls)) for name, (calls, compiled) in counted.items())
+    note = "A call counts as compiled while the compiler has given up nothing of the function: what it gives up is interpreted."
+    return Table("Compiled", ("implementation", "calls of compiled code", "calls"), rows, note)
+
+
 def missing_table(run: Run) -> Table:
     """Implementations that could not run, and why."""
     rows = tuple((entry.name, entry.missing) for entry in run.implementations.values() if entry.missing)

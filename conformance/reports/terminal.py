@@ -35,6 +35,7 @@ def terminal_summary(run: Run) -> str:
         *speed.speed_tables(run),
         speed.growth_table(run),
         speed.self_comparison_table(run),
+        tables.compiled_table(run),
         tables.missing_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]

@@ -1,0 +1,50 @@
+"""A budget of shapes: for an implementation that takes long to compile each, the few in which most of its problems are.
+
+A shape is what a compiler sees: the sizes of all arrays, their dtypes and memory layouts, and which arguments there are. Which
+ones are within the budget is chosen from the designed problems of the whole specification, in their order: the same in every
+process and for every selection.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+from conformance.adapter import Implementation
+from conformance.errors import LeftOut, ProblemError
+from conformance.inputs import Inputs, SinusoidalInputs
+from conformance.problem import AttentionProblem, Problem
+from conformance.routes import offered_ways
+from conformance.specification import requirements
+from conformance.values import materialise
+
+
+def shape_of(inputs: Inputs) -> Hashable:
+    """What a compiler sees of the inputs."""
+    if isinstance(inputs, SinusoidalInputs):
+        return inputs.length, inputs.width, inputs.dtype, inputs.arrangement, inputs.x is not None and inputs.x.shape
+    arrays = {**inputs.arrays(), "mask": inputs.mask, "key_lengths": inputs.key_lengths}
+    seen = tuple((name, array.shape, str(array.dtype), array.strides) for name, array in arrays.items() if array is not None)
+    same = inputs.key is inputs.query, inputs.value is inputs.key
+    return seen, same, inputs.causal, inputs.scale is not None, getattr(inputs, "num_heads", 0)
+
+
+def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]) -> frozenset[Hashable]:
+    """The shapes within the budget; ``fit`` gives the problem that is put in place of a designed one."""
+    number = implementation.support.shapes
+    assert number is not None
+    counted: Counter[Hashable] = Counter()
+    for requirement in requirements().values():
+        if requirement.operation == implementation.operation and requirement.check != "refuses":
+            for problem in requirement.designed():
+                if _is_offered(problem, implementation):
+                    try:
+                        counted[shape_of(materialise(fit(problem)))] += 1
+                    except (LeftOut, ProblemError):
+                        continue
+    return frozenset(shape for shape, _ in counted.most_common(number))  # equal numbers in the order of the specification
+
+
+def _is_offered(problem: Problem, implementation: Implementation) -> bool:
+    support = implementation.support
+    if problem.dtype not in support.dtypes or (isinstance(problem, AttentionProblem) and problem.layout not in support.layouts):
+        return False
+    return all(offered_ways(feature, implementation) for feature in problem.features)
