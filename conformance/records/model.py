@@ -123,9 +123,9 @@ class DtypeResult(Data, frozen=True, kw_only=True):
 class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     """A requirement on an implementation. ``outcome`` is the worst of its cases; ``status`` is unexpected for a failure that is
     not known and for a pass where a failure is known; ``reason`` says why it was skipped, is unsupported, known or unexpected.
-    ``dtypes`` has the same for each dtype of its problems; it is empty where none was come to. ``calls`` are counted where they may
-    be compiled, ``compiled`` of them were as a whole, null where nothing is known of it. ``lacking``: why problems were not asked,
-    and how many, the most frequent reasons; ``without``: for lack of which features. ``examples`` were run by Hypothesis;
+    ``dtypes`` has the same for each dtype of its problems; it is empty where none was come to. ``calls`` are counted where they
+    may be compiled, ``compiled`` of them were as a whole, null where nothing is known of it. ``lacking``: why problems were not
+    asked, and how many, the most frequent reasons; ``without``: for lack of which features. ``examples`` were run by Hypothesis;
     ``seconds`` is wall time, ``implementation_seconds`` the part inside the implementation.
     ``observations`` are worth knowing and never judged."""
 

@@ -61,6 +61,7 @@ class Items:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leaves what falls to this shard of what -k selects: whole requirements, for which the oracle is asked once."""
+        items[:] = [item for item in items if not _stands_for_none(item)]
         note_selected(config, len(items))
         if self.settings.shard.count == 1:
             return
@@ -173,6 +174,11 @@ def note_selected(config: pytest.Config, number: int) -> None:
     config.stash[SELECTED] = number
     if hasattr(config, "workeroutput"):
         config.workeroutput[SELECTED_OF_WORKER] = number
+
+
+def _stands_for_none(item: pytest.Item) -> bool:
+    """Whether pytest made the item for an area of which no requirement is about what the implementations offer."""
+    return _group(item) is not None and _framework(item) is None
 
 
 def _group(item: pytest.Item) -> str | None:
