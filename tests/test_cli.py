@@ -176,7 +176,13 @@ def test_explain_shows_a_requirement_with_its_cases() -> None:
 
 def test_explain_shows_the_answers_of_a_convention() -> None:
     shown = invoke("explain", "con-empty-row").stdout
-    assert [line.split()[0] for line in shown.partition("answers\n")[2].splitlines()] == ["zeros", "mean", "nan", "unstable", "other"]
+    assert [line.split()[0] for line in shown.partition("answers\n")[2].splitlines()] == [
+        "zeros",
+        "mean",
+        "nan",
+        "unstable",
+        "other",
+    ]
 
 
 def test_list_shows_implementations_areas_and_conventions() -> None:

@@ -18,8 +18,8 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
     """How many of the judged requirements passed or, with a dtype, how many golden and designed cases in it, and the largest r
     under its numerics profile.
 
-    Grey is a run that may not be cited or judged nothing; red has unexpected failures or answers to conventions, yellow known ones. Raises UsageError for
-    an implementation or dtype that the run does not have.
+    Grey is a run that may not be cited or judged nothing; red has unexpected failures or answers to conventions, yellow known
+    ones. Raises UsageError for an implementation or dtype that the run does not have.
     """
     entry = run.implementations.get(implementation)
     if entry is None:
