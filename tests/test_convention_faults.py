@@ -9,14 +9,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from conformance import registry
+from conformance import registry, reports
 from conformance.adapter import Implementation, Support
 from conformance.checks.conventions import observe_convention
 from conformance.ci.annotations import annotations
+from conformance.ci.badge import badge
 from conformance.errors import UsageError
 from conformance.expectations import load, no_expectations, update
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.page import make_page
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, AttentionProblem, ProblemError, parse
 from conformance.records import Convention, Run, read_records
 from conformance.specification import conventions, requirements
@@ -25,6 +27,7 @@ from conformance.values import materialise
 from conformance.verdict import Outcome
 from implementations.numpy_ import direct
 from tests import fake_conventions as fakes
+from tests import hostile
 from tests.support import runs
 from tests.support.commands import invoke, run_command
 
@@ -156,6 +159,40 @@ def test_an_answer_that_is_stated_is_known(tmp_path):
     assert (record.observed, record.status, record.reason) == ("other", "expected", "as was once decided")
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
     assert (suite.get("failures"), suite.find("testcase[@name='CON-ALIGNMENT']/skipped") is not None) == ("0", True)
+
+
+def test_one_that_dies_of_a_question_has_an_answer_that_can_be_stated(tmp_path):
+    completed = run_command(
+        "run", "--implementation", f"{hostile.FILE}:dying_of_masks", "--tier", "quick", "--no-timing", "-n", "1",
+        "-k", "CON-POLARITY", "--reports", str(tmp_path), *stated(tmp_path, "CON-POLARITY", "crashes"),
+    )  # fmt: skip
+    (record,) = read_records(tmp_path / "records.jsonl").conventions
+    assert (record.observed, record.status, record.reason) == ("crashes", "expected", "as was once decided")
+    assert "0 unexpected" in completed.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "colour"), [({}, "brightgreen"), ({"status": "unexpected"}, "red"), ({"reason": "known"}, "yellow")]
+)
+def test_a_badge_is_green_where_no_answer_is_wrong(tmp_path, answer, colour):
+    told = runs.convention("fine", observed="other", declared=None, agrees=None, **answer)
+    recorded = runs.run(tmp_path, runs.header(["fine"]), runs.item(), told)
+    assert badge(recorded, "fine")["color"] == colour
+
+
+def test_the_page_tells_known_answers_from_unexpected_ones_and_says_where(tmp_path):
+    mixed = {
+        "observed": "mixed",
+        "declared": None,
+        "agrees": None,
+        "where": {"nan": ("8 heads",), "zeros": ("float32", "1 head")},
+    }
+    known = runs.convention("fine", reason="an old path", message="not the same everywhere", **mixed)
+    recorded = runs.run(tmp_path, runs.header(["fine"]), runs.item(), known)
+    assert 'class="answer known" title="not the same everywhere (nan: 8 heads; zeros: float32, 1 head) an old path"' in make_page(
+        recorded
+    )
+    assert "(mixed)k" in reports.conventions_tables(recorded)[0].rows[0]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ PINNED = {
     "edit duplicate-keys": "d05082a3f4526372",
     "edit permute-channels": "0e7621d2c9992905",
     "edit zero-channels": "fd442e78f9505818",
+    "edit one-tensor": "a7fa44758e12cefb",
     "edit suffix": "b18e9864caa9bb76",
     "edit perturb-head": "643ba1fa9585eef7",
     "edit loud-value": "8a01182f089a2729",
@@ -107,7 +108,8 @@ def problems() -> dict[str, Problem]:
         found[f"bias {name}"] = base.but(bias=Recipe(name, 5, "bhqk"))
     masked = base.but(mask=Recipe("right-padding", 6, "b11k"))
     for name in EDITS.names():
-        found[f"edit {name}"] = masked.but(edits=(Recipe(name, 7),))
+        shape = {"kv_heads": 4, "key_length": 5, "value_width": 8} if name == "one-tensor" else {}
+        found[f"edit {name}"] = masked.but(edits=(Recipe(name, 7),), **shape)
     multi = parse(MULTI_HEAD)
     assert isinstance(multi, MultiHeadProblem)
     found["multi-head"] = multi
