@@ -6,7 +6,7 @@ arrays, which gives what a constant scale gives. 64-bit types are enabled around
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,8 @@ class JaxFramework:
 
     def from_numpy(self, array: np.ndarray, device: str) -> "Array":
         jax = _jax()
-        return jax.device_put(np.array(array, order="C"), jax.devices(device)[0])
+        with self.surroundings(array.dtype.name) or nullcontext():
+            return jax.device_put(np.array(array, order="C"), jax.devices(device)[0])
 
     def to_numpy(self, array: "Array") -> np.ndarray:
         import jax

@@ -2,6 +2,7 @@
 systems are wrong in the ways that they are known for."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import fields
 
 import ml_dtypes
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from conformance import registry
-from conformance.adapter import Implementation
+from conformance.adapter import Implementation, Surrounds
 from conformance.dtypes import DTYPES, float_type
 from conformance.errors import Unsupported
 from conformance.harness import Subject
@@ -84,7 +85,8 @@ def test_conversion_keeps_dtype_and_numbers(framework, dtype):
 def test_conversion_keeps_masks_and_lengths(framework, kind):
     framework = usable_framework(framework)
     array = np.array([[1, 0, 1]], dtype=kind)
-    back = framework.to_numpy(framework.from_numpy(array, "cpu"))
+    with framework.surroundings("float64") if isinstance(framework, Surrounds) else nullcontext():
+        back = framework.to_numpy(framework.from_numpy(array, "cpu"))
     assert back.dtype == kind
     assert np.array_equal(back, array)
 

@@ -39,7 +39,15 @@ def differentiated(implementation: Implementation, prepared: PreparedCall) -> Bo
         output = unbound.func(*arrays, *rest, **named)
         return output() if binds else output
 
-    return implementation.framework.gradients(attend)
+    both, around = implementation.framework.gradients(attend), prepared.around
+    if around is None:
+        return both
+
+    def surrounded(arrays: tuple[Any, ...], cotangent: Any) -> tuple[Any, tuple[Any, ...]]:
+        with around():
+            return both(arrays, cotangent)
+
+    return surrounded
 
 
 def cotangent_like(implementation: Implementation, output: np.ndarray, seed: int) -> Any:
@@ -55,12 +63,4 @@ def one_call(both: Both, prepared: PreparedCall, cotangent: Any) -> Callable[[],
     """The call with the arrays of ``prepared``; it waits for the output and the gradients."""
     assert prepared.unbound is not None
     arrays, wait = prepared.unbound.args[:DIFFERENTIATED], prepared.framework.wait
-    if prepared.around is None:
-        return lambda: wait(both(arrays, cotangent))
-    around = prepared.around
-
-    def call() -> Any:
-        with around():
-            return wait(both(arrays, cotangent))
-
-    return call
+    return lambda: wait(both(arrays, cotangent))
