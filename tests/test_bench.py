@@ -6,6 +6,7 @@ No test looks at how long anything takes: where times matter, a framework with a
 import itertools
 import math
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest

@@ -57,11 +57,12 @@ def call(implementation: Implementation, *arrays, **named):
         swapped = argument.swapaxes(1, 2).copy() if swap and argument.ndim == 4 and argument.dtype != bool else argument
         return framework.from_numpy(swapped, support.device)
 
-    arguments = [convert(array) for array in arrays]
-    if len(arrays) > 2 and all(array is arrays[0] for array in arrays[:3]):
-        arguments[:3] = [arguments[0]] * 3
-    result = implementation.function(*arguments, **{key: convert(value) for key, value in named.items()})
-    output = framework.to_numpy(framework.wait(result() if support.binds else result))
+    with framework.surroundings("float64") if isinstance(framework, Surrounds) else nullcontext():
+        arguments = [convert(array) for array in arrays]
+        if len(arrays) > 2 and all(array is arrays[0] for array in arrays[:3]):
+            arguments[:3] = [arguments[0]] * 3
+        result = implementation.function(*arguments, **{key: convert(value) for key, value in named.items()})
+        output = framework.to_numpy(framework.wait(result() if support.binds else result))
     return output.swapaxes(1, 2) if swap else output
 
 
