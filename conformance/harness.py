@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -354,9 +354,18 @@ class Asking:
 def surroundings(framework: Framework, inputs: Inputs) -> Callable[[], AbstractContextManager[None]] | None:
     """Makes what the framework sets for calls in the dtype of the inputs; None where there is nothing to set."""
     dtype = inputs.dtype if isinstance(inputs, SinusoidalInputs) else inputs.query.dtype.name
-    if not isinstance(framework, Surrounds) or framework.surroundings(dtype) is None:
+    if not _surrounds(type(framework)):
+        return None
+    assert isinstance(framework, Surrounds)
+    if framework.surroundings(dtype) is None:
         return None
     return lambda: framework.surroundings(dtype) or nullcontext()
+
+
+@cache
+def _surrounds(framework: type) -> bool:
+    """Whether a class of frameworks is Surrounds, which is asked before each call and takes long to find out."""
+    return issubclass(framework, Surrounds)
 
 
 def clone(array: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ from conformance.parameters import (
 )
 from conformance.world import outside
 
+_files: set[str] = set()  # names of modules that were loaded from a path
 FORM = "write module:function or path/to/file.py:function"
 
 
@@ -134,6 +135,7 @@ def _load_file(path: Path) -> ModuleType:
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
+    _files.add(name)
     try:
         with _importable(path.parent):
             specification.loader.exec_module(module)
@@ -142,6 +144,11 @@ def _load_file(path: Path) -> ModuleType:
         sys.modules.pop(name, None)
         raise UsageError(_failed(path.name, error)) from None
     return module
+
+
+def is_of_a_file(module: str) -> bool:
+    """Whether the module was loaded from a path, and so is part of no package."""
+    return module in _files
 
 
 @contextmanager

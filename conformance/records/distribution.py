@@ -6,10 +6,13 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import TYPE_CHECKING, Any
 
+from conformance.user_function import is_of_a_file
+
 if TYPE_CHECKING:
     from conformance.adapter import Implementation
 
 OWN = "attention-conformance"
+OWN_PACKAGES = ("conformance", "implementations", "conformance_implementations")
 
 
 def distribution_of(implementation: "Implementation") -> tuple[str, str] | None:
@@ -35,7 +38,10 @@ def _module_of(function: Callable[..., Any]) -> str:
 
 def _providing(module: str) -> str:
     """The distribution that has the top-level package of ``module``; empty for a file of the user's and for the suite itself."""
-    names = _distributions().get(module.partition(".")[0], [])
+    top = module.partition(".")[0]
+    if top in OWN_PACKAGES or is_of_a_file(module):  # a look through all that is installed takes a fifth of a second
+        return ""
+    names = _distributions().get(top, [])
     return "" if OWN in names or not names else names[0]
 
 

@@ -62,11 +62,20 @@ def multi_head_shaped(words: str, shape: str, *, few: bool = False, **fields: An
 
 
 IN_DTYPES = tuple(changed(dtype, few=dtype == "bfloat16", dtype=dtype) for dtype in DTYPES)
-IN_SHAPES = (
-    shaped("1 head with 65 queries and 67 keys", "tile"),
-    shaped("2 heads with 3 queries and 3 keys", "small", few=True),
-    shaped("2 heads with 2 queries and 1031 keys", "long"),
-)
+_SHAPES = (("1 head with 65 queries and 67 keys", "tile"), ("2 heads with 2 queries and 1031 keys", "long"))
+_EVEN = {"heads": 2, "kv_heads": 2, "width": 4, "value_width": 4}
+
+
+def in_shapes(few: str) -> tuple[Place, ...]:
+    """Other numbers of heads and lengths. ``few`` says which is asked where places are dear: one whose shape the designed
+    problems have with such arguments too, so that it costs no compilation; "tile", "even" or "alone"."""
+    return (
+        *(shaped(words, shape, few=shape == few) for words, shape in _SHAPES),
+        changed("2 heads with 4 queries and 7 keys", few=few == "even", **_EVEN, query_length=4, key_length=7),
+        changed("1 batch row of 2 heads", few=few == "alone", **_EVEN, batch=1, query_length=3, key_length=5),
+    )
+
+
 ONE_ARRAY = (Recipe("one-tensor"),)
 MULTI_HEAD_SELF = (
     multi_head_shaped("1 head", "one-head"),

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from conformance.errors import Unsupported
 from conformance.inputs import MultiHeadInputs
 from conformance.problem import AttentionProblem, Recipe
 from conformance.specification.asking import (
     COARSE,
     IN_DTYPES,
-    IN_SHAPES,
     MULTI_HEAD_CROSS,
     MULTI_HEAD_SELF,
     ONE_ARRAY,
@@ -23,6 +23,7 @@ from conformance.specification.asking import (
     KeyProblem,
     attention_problems,
     changed,
+    in_shapes,
     masked,
     multi_head_problems,
     resembles,
@@ -45,11 +46,17 @@ def _outputs(ask: Ask, problem: KeyProblem, mask: Recipe) -> np.ndarray:
 
 
 def _polarity(ask: Ask, problem: KeyProblem) -> str:
-    """Queries that see one and the same key are given the same output; those that see all the others are not."""
+    """Queries that see one and the same key are given the same output; those that see all the others are not.
+
+    The key is the first, which all see that are causal too; of those, the first may see no other one.
+    """
+    first = 0 if problem.causal == "none" else 1
+    if problem.query_length - first < 2:
+        raise Unsupported("queries to compare")
 
     def spread(mask: str) -> float:
-        output = _outputs(ask, problem, Recipe(mask, argument=2.0))
-        return float(np.ptp(output, axis=-2).max())
+        output = _outputs(ask, problem, Recipe(mask, argument=0.0))
+        return float(np.ptp(output[..., first:, :], axis=-2).max())
 
     shown, hidden = spread("one-key"), spread("all-but-one")
     if shown < _NEGLIGIBLE * hidden:
@@ -163,7 +170,11 @@ def _behind_mask(tensor: str, number: str) -> Convention:
         },
         legitimate=frozenset({"contained", "leaks"}),
         questions=_of_masks(
-            read, "b11k", source="cross", places=IN_SHAPES, multi_head=(*MULTI_HEAD_CROSS, changed("causal", causal="top-left"))
+            read,
+            "b11k",
+            source="cross",
+            places=in_shapes("even"),
+            multi_head=(*MULTI_HEAD_CROSS, changed("causal", causal="top-left")),
         ),
     )
 
@@ -208,7 +219,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
         questions=_of_masks(
             _empty_row,
             "b1qk",
-            places=(*IN_SHAPES, _CAUSAL, _ONE_ARRAY),
+            places=(*in_shapes("tile"), _CAUSAL, _ONE_ARRAY),
             multi_head=(*MULTI_HEAD_SELF, changed("causal", causal="top-left")),
         ),
     ),
@@ -261,7 +272,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
         questions=_of_masks(
             _polarity,
             "b1qk",
-            places=(*IN_SHAPES, *_IN_FORMS, _ONE_ARRAY),
+            places=(*in_shapes("tile"), *_IN_FORMS, _ONE_ARRAY),
             multi_head=(*MULTI_HEAD_SELF, *_IN_FORMS),
         ),
         native=True,
@@ -277,7 +288,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
             "other": OTHER,
         },
         legitimate=frozenset({"true-attends", "true-ignores"}),
-        questions=_of_masks(_polarity, "b11k", places=(*IN_SHAPES, _ONE_ARRAY), multi_head=MULTI_HEAD_SELF),
+        questions=_of_masks(_polarity, "b11k", places=(*in_shapes("even"), _ONE_ARRAY), multi_head=MULTI_HEAD_SELF),
         by="padding",
         otherwise="It is judged by the answer of the first place, and as if True meant attend where that is none of these.",
     ),

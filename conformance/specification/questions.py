@@ -1,16 +1,17 @@
 """Conventions: the points on which released APIs legitimately differ, each with the question that shows which answer is given."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from conformance.problem import AttentionProblem, MultiHeadProblem
 from conformance.specification.asking import (
     IN_DTYPES,
-    IN_SHAPES,
     ONE_ARRAY,
     OTHER,
     REFUSED,
     changed,
     first_alike,
+    in_shapes,
     multi_head_problems,
     refused,
     shaped,
@@ -47,7 +48,7 @@ def _scale(scale: float) -> Convention:
                 read=read,
                 places=(
                     *IN_DTYPES,
-                    *IN_SHAPES,
+                    *in_shapes("alone"),
                     *(changed(f"the scale {other}", scale=other) for other in others),
                     *(
                         shaped(f"causal with the scale {other}", "square", causal="top-left", scale=other)
@@ -77,7 +78,9 @@ CONVENTIONS: tuple[Convention, ...] = (
         legitimate=frozenset({"refused", "accepted"}),
         questions={
             "attention": Question(
-                problems=lambda: attention((2, 5, 2, 7, 13, 8, 8), values="gaussian.1#6"), read=refused, places=IN_DTYPES
+                problems=lambda: attention((2, 5, 2, 7, 13, 8, 8), values="gaussian.1#6"),
+                read=refused,
+                places=tuple(replace(place, few=False) for place in IN_DTYPES),  # nothing else has such a shape
             )
         },
     ),
