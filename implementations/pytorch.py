@@ -92,12 +92,15 @@ class TorchFramework:
         if torch is None:
             yield
             return
-        before = [(setter, getter()) for getter, setter in _state(torch)]
+        drawn = torch.get_rng_state()
+        before = [(getter, setter, getter()) for getter, setter in _state(torch)]
         try:
             yield
         finally:
-            for setter, value in before:
-                setter(value)
+            torch.set_rng_state(drawn)
+            for getter, setter, value in before:
+                if getter() != value:  # some setters take a second, since they import the compiler
+                    setter(value)
 
     def gradients(self, function: Callable[..., "Tensor"]) -> Callable[..., Any]:
         import torch
@@ -123,7 +126,6 @@ def _state(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
         (torch.is_grad_enabled, torch.set_grad_enabled),
         (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
         (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-        (torch.get_rng_state, torch.set_rng_state),
         (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
         (torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.enable_mem_efficient_sdp),
         (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
