@@ -59,8 +59,9 @@ def _noted(environment: Mapping[str, str]) -> dict[str, str | None]:
 
 def _set(wanted: Mapping[str, str]) -> None:
     """Changes only what differs: a library may keep an eye on the environment."""
-    for name in set(os.environ) - set(wanted):
+    current = dict(os.environ)
+    for name in current.keys() - wanted.keys():
         del os.environ[name]
     for name, value in wanted.items():
-        if os.environ.get(name) != value:
+        if current.get(name) != value:
             os.environ[name] = value
