@@ -17,8 +17,9 @@ class ExitCode(enum.IntEnum):
 
 
 MEANINGS: dict[ExitCode, str] = {
-    ExitCode.AS_EXPECTED: "every result is as expected: passed, unsupported, skipped, or a failure that is known",
-    ExitCode.UNEXPECTED: "at least one result is unexpected: a failure that is not known, or a pass where a failure is known",
+    ExitCode.AS_EXPECTED: "every result is as expected: passed, not offered, skipped, or a failure that is known",
+    ExitCode.UNEXPECTED: "at least one result is unexpected: a failure or an answer that is not known, a pass where a failure is "
+    "known, an area that is neither offered nor declared as lacking",
     ExitCode.USAGE_ERROR: "the command, a file or an implementation was given wrongly; the message says what to do",
     ExitCode.INCONCLUSIVE: "the run proves nothing: too few cases ran, it was interrupted, or the suite itself failed",
 }
