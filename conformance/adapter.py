@@ -189,6 +189,9 @@ class Compiles(Protocol):
         The first call sees to it that the compiler does not give up because of the number of shapes, or raises where it does.
         """
 
+    def forget_compiled(self) -> None:
+        """Begins anew: after an exception a compiler may leave code alone that it met on the way, for ever after."""
+
 
 @runtime_checkable
 class KeepsState(Protocol):

@@ -14,7 +14,7 @@ from conformance.errors import UsageError
 from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
-from conformance.oracle.profiles import UNDECLARED
+from conformance.oracle.profiles import PROFILES, UNDECLARED
 from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
@@ -87,6 +87,10 @@ def explain(identifier: str) -> str:
         return _convention(conventions()[name])
     if identifier in catalogue():
         return _fault(catalogue()[identifier])
+    if identifier in PROFILES:
+        return "\n".join(
+            [*_heading(identifier, f"Numerics profile: {PROFILES[identifier]}."), "docs/budget.md has its constants."]
+        )
     known = [*requirements(), *conventions()]
     alike = difflib.get_close_matches(name, known, n=3) or difflib.get_close_matches(identifier, catalogue(), n=3)
     hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."

@@ -98,14 +98,19 @@ class Subject:
         compiled, given_up = framework.compilations()
         self.calls += 1
         try:
-            return prepared.run()
-        finally:
-            now = framework.compilations()
-            self._given_up += now[1] - given_up
-            if now[0] > compiled or self._given_up:
-                self.compiled = self.compiled or 0
-            if self.compiled is not None and not self._given_up:
-                self.compiled += 1
+            output = prepared.run()
+        except BaseException:  # of the implementation, which is judged elsewhere
+            self.calls -= 1
+            self._given_up = 0
+            framework.forget_compiled()
+            raise
+        now = framework.compilations()
+        self._given_up += now[1] - given_up
+        if now[0] > compiled or self._given_up:
+            self.compiled = self.compiled or 0
+        if self.compiled is not None and not self._given_up:
+            self.compiled += 1
+        return output
 
     @cached_property
     def _shapes(self) -> frozenset[Hashable]:
@@ -222,7 +227,7 @@ class Subject:
         self.announce(problem, question.id)
         try:
             prepared = self._bind(inputs, route, inverted)
-            return prepared.read(prepared.run())
+            return prepared.read(self.call(prepared))
         except self.implementation.support.declines as error:
             if "refused" in question.legitimate:
                 raise

@@ -193,7 +193,8 @@ def _no_array(raw: Any, subject: Subject, error: BaseException) -> str:
     if inspect.iscoroutine(raw):
         raw.close()
         return "The output is a coroutine: an async function is not awaited, so give a plain one that awaits it."
-    return f"The output is a {type(raw).__name__}, no array of {subject.implementation.framework.name}: {told(error)}"
+    name = subject.implementation.framework.name
+    return f"The output is of type {type(raw).__name__}, which is no array of {name}: {told(error)}"
 
 
 def agree(first: np.ndarray, second: np.ndarray, expected: Expected) -> bool:

@@ -3,7 +3,7 @@ on nothing that it declares. Right values are not asked for here."""
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -103,13 +103,29 @@ class _Trial:
     def _finding(self, kind: str, name: str, problem: Problem) -> Finding | None:
         """What is wrong with a call; None where nothing is, or where it cannot be asked by itself."""
         try:
-            judgement = self.judge.values(self.subject, problem)
+            judgement = self.judge.values(self.subject, self.subject.fitted(problem))
         except Unsupported as lacking:
             return Finding(NOTE, f"{kind} {name}", f"declared, but never asked for, since the declaration excludes {lacking}")
         if judgement.verdict.outcome not in UNSOUND:
             return None
         message = self.trial.explained(judgement).rstrip(".")
+        if kind == "feature" and name in ("mask", "bias"):
+            message += self._in_other_forms(name, problem)
         return Finding(FAIL, f"{kind} {name}", f"{message}. Mend it, or {WAYS_OUT[kind]}.")
+
+    def _in_other_forms(self, name: str, problem: Problem) -> str:
+        """Which forms of a mask or a bias work, where it is not all that fail."""
+        assert not isinstance(problem, SinusoidalProblem)
+        recipe = getattr(problem, name)
+        forms = self.implementation.support.mask_forms
+        tried = {form: self.judge.values(self.subject, problem.but(**{name: replace(recipe, form=form)})) for form in forms}
+        sound = [form for form, judgement in tried.items() if judgement.verdict.outcome not in UNSOUND]
+        if not sound:
+            return ""
+        others = ", ".join(form for form in forms if form not in sound)
+        return (
+            f", in the form {others}, and works in {', '.join(sound)}: broadcast it, or leave that form out of Support.mask_forms"
+        )
 
     def in_dtype(self, name: str) -> Problem:
         assert self.base is not None

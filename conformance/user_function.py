@@ -69,13 +69,21 @@ def check_signature(implementation: Implementation) -> None:
     by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if len(by_place) < len(due) and not any_number:
+        other = " For a positional encoding, say --operation sinusoidal_encoding." if len(by_place) == 2 else ""
         raise UsageError(
-            f"{spec} takes {len(by_place)} positional parameters, where {operation} passes {len(due)}: {', '.join(due)}."
+            f"{spec} takes {len(by_place)} positional parameters, where {operation} passes {len(due)}: {', '.join(due)}.{other}"
         )
     ours = {theirs: name for name, theirs in how.spelled.items()}
     for parameter, role in zip(by_place, due, strict=False):
         if parameter.name in by_name(operation):
             raise UsageError(f"{spec} has {parameter.name!r} in the place of {role}: {operation} passes {', '.join(due)} first.")
+    late = [p.name for p in named_parameters(signature, operation) if p.name in due and p.default is p.empty]
+    if late:
+        first = ", ".join(p.name for p in by_place[: len(due)])
+        raise UsageError(
+            f"{spec} begins with {first}, and {operation} passes {', '.join(due)} first: wrap it in a function whose parameters "
+            "are in that order."
+        )
     for parameter in named_parameters(signature, operation):
         known = ours.get(parameter.name)
         if parameter.default is not parameter.empty or known in ALWAYS_PASSED[operation]:

@@ -85,6 +85,11 @@ class TorchFramework:
         frames = counted["frames"]
         return counted["stats"]["unique_graphs"], frames["total"] - frames["ok"]
 
+    def forget_compiled(self) -> None:
+        import torch._dynamo as dynamo
+
+        dynamo.reset()
+
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Before torch is imported there is nothing to keep."""

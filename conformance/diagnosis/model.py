@@ -87,7 +87,7 @@ class Unexplained:
     def __str__(self) -> str:
         told = "; ".join(self.observations)
         cases = "case" if self.failing == 1 else "cases"
-        cases += f", of {self.alike}," if self.alike > self.failing else ""
+        cases += f" (of {self.alike}, the others were not run again)" if self.alike > self.failing else ""
         return f"no known fault explains {self.failing} failing {cases} with {SIGNS[self.sign]}{f': {told}' if told else ''}."
 
 

@@ -50,6 +50,7 @@ class Cause:
     title: str
     sentence: str
     requirements: tuple[str, ...]
+    of_dtype: bool = False
 
 
 def causes(run: Run) -> list[Cause]:
@@ -78,7 +79,9 @@ def sentences(run: Run) -> list[str]:
     failing = _failing(run)
     for name, items in failing.items():
         left = [item.requirement for item in items]
-        found = [*_common(run, name, items), *_explained(run, name, left)]
+        common, explained = _common(run, name, items), list(_explained(run, name, left))
+        # a dtype that fails hides everything else; of a feature, the fault says more
+        found = [*common, *explained] if any(cause.of_dtype for cause in common) else [*explained, *common]
         prefix = f"{name}: " if len(run.implementations) > 1 else ""
         told += [f"{prefix}{cause.sentence}" if prefix else _capital(cause.sentence) for cause in found]
     return told
@@ -125,12 +128,16 @@ def _common(run: Run, name: str, items: Sequence[Item]) -> list[Cause]:
     shared = [case for case in failing if case.requirement in covered]
     told = f"{_counted(len(covered), len(items))} {said}"
     returned = _returned(shared)
+    refused = {case.outcome for case in shared} <= {Outcome.ERROR, Outcome.OUT_OF_MEMORY}
+    if kind not in ("dtype", "dtypes") and not refused:
+        advice = ""  # what is wrong is not mended by saying that it is not offered
     if kind == "dtype" and returned:
         advice = f"{returned} is returned, {value} is due: convert the output, or {advice}"
     else:
         told += _by_outcome(shared)
         advice = ", or ".join(filter(None, (advice, _looser_profile(run, run.implementations[name], kind, value, shared))))
-    return [Cause(name, f"those that {said}{_by_outcome(shared)}", f"{told}: {advice}." if advice else f"{told}.", covered)]
+    sentence = f"{told}: {advice}." if advice else f"{told}."
+    return [Cause(name, f"those that {said}{_by_outcome(shared)}", sentence, covered, kind in ("dtype", "dtypes"))]
 
 
 def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case]) -> list[Cause]:
@@ -143,6 +150,11 @@ def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case]) -
     if outcome in (Outcome.WRONG_VALUE, Outcome.NONFINITE) or not _nearly_all(number, len(items)):
         return []
     covered = tuple(i.requirement for i in items if outcomes.get(i.requirement) == {outcome})
+    returned = _returned([case for case in failing if case.requirement in covered])
+    if returned:
+        told = f"{_counted(number, len(items))} are {outcome}: {returned} is returned, whatever is due"
+        advice = f'convert the output, or declare dtypes=("{returned}",)'
+        return [Cause(name, f"those that are {outcome}", f"{told}: {advice}.", covered, True)]
     message = Counter(case.message for case in failing if case.outcome is outcome).most_common(1)[0][0]
     return [
         Cause(name, f"those that are {outcome}", f"{_counted(number, len(items))} are {outcome}, most often: {message}", covered)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from conformance.records import Run
+from conformance.verdict import Outcome
 
 SHOWN = 8  # implementations of which it is said
+SHOWN_REASONS = 3
 
 
 def sentences(run: Run) -> list[str]:
@@ -33,6 +35,15 @@ def _of(run: Run, name: str, several: bool) -> Iterator[str]:
 
 
 def _features(run: Run, name: str) -> tuple[str, ...]:
-    """The features for lack of which ``name`` was not asked whole requirements."""
-    lacking = {feature for (implementation, _), one in run.coverages.items() if implementation == name for feature in one.lacking}
-    return tuple(sorted(lacking))
+    """The features for lack of which ``name`` was not asked whole requirements, then what else kept it from that, in the words of
+    the most frequent reason of each."""
+    offered = run.implementations[name].features
+    found: dict[str, None] = {}
+    others: dict[str, None] = {}
+    for item in run.items:
+        if item.implementation == name and item.outcome is Outcome.UNSUPPORTED:
+            features = [feature for feature in item.without if feature not in offered]
+            found.update(dict.fromkeys(features))
+            if not features:
+                others.update(dict.fromkeys(list(item.lacking)[:1]))
+    return (*sorted(found), *list(others)[:SHOWN_REASONS])
