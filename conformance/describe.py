@@ -14,6 +14,7 @@ from conformance.errors import UsageError
 from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
+from conformance.limits import in_words
 from conformance.oracle.profiles import PROFILES, UNDECLARED
 from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
@@ -99,12 +100,7 @@ def explain(identifier: str) -> str:
 
 def _limits(support: Support) -> Iterator[tuple[str, str]]:
     """What is taken of the features that it offers."""
-    parts = [f"widths {', '.join(map(str, support.widths))}"] if support.widths else []
-    parts += [f"{name} multiples of {number}" for name, number in support.multiples.items()]
-    parts += [f"{name} at most {number}" for name, number in support.at_most.items()]
-    parts += ["query_length and key_length equal"] if support.square else []
-    parts += ["always causal"] if support.causal == "always" else []
-    yield "limits", "; ".join(parts)
+    yield "limits", in_words(support)
     yield "declines", ", ".join(kind.__name__ for kind in support.declines)
 
 

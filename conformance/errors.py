@@ -31,6 +31,10 @@ class LeftOut(Unsupported):
     declines, shapes beyond its budget."""
 
 
+class Declined(LeftOut):
+    """A call that raised what is declared to mean "not offered": what it asked for may be offered in name alone."""
+
+
 LONGEST = 400  # characters of an exception's text that are shown
 _PROCESS = os.getpid()
 

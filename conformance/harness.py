@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Compiles, Framework, Implementation, Surrounds
-from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, told
+from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, MultiHeadProblem, Problem, SinusoidalProblem
@@ -231,7 +231,7 @@ class Subject:
         except self.implementation.support.declines as error:
             if "refused" in question.legitimate:
                 raise
-            raise LeftOut(f"declined: {told(error)}") from None
+            raise Declined(f"declined: {told(error)}") from None
 
     def takeable(self, problem: Problem, identifier: str) -> Problem:
         """A convention's problem with one memory for key and value where the implementation takes no two, within its limits."""

@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from conformance.adapter import Support
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
-from conformance.errors import LeftOut, ProblemError, Unsupported, demand_own, end_if_forked, told
+from conformance.errors import Declined, ProblemError, Unsupported, demand_own, end_if_forked, told
 from conformance.harness import PreparedCall, Subject
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
@@ -175,7 +175,7 @@ class Judge:
 def _failure(error: BaseException, subject: Subject) -> Exception:
     """What an exception of the call is to be raised as: LeftOut where the implementation declares that it declines so."""
     if isinstance(error, subject.implementation.support.declines):
-        return LeftOut(f"declined: {told(error)}")
+        return Declined(f"declined: {told(error)}")
     return Failed(verdict_of_exception(error))
 
 

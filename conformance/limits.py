@@ -34,6 +34,16 @@ def limited(support: Support) -> bool:
     return bool(support.widths or support.multiples or support.at_most or support.square or support.causal == "always")
 
 
+def in_words(support: Support) -> str:
+    """The declared limits; empty where there are none."""
+    parts = [f"widths {', '.join(map(str, support.widths))}"] if support.widths else []
+    parts += [f"{name} multiples of {number}" for name, number in support.multiples.items()]
+    parts += [f"{name} at most {number}" for name, number in support.at_most.items()]
+    parts += ["query_length and key_length equal"] if support.square else []
+    parts += ["always causal"] if support.causal == "always" else []
+    return "; ".join(parts)
+
+
 def outside(problem: Problem, support: Support) -> str:
     """Why ``problem`` is beyond the limits, in words; empty where it is within them."""
     return next(_reasons(problem, support), "") if limited(support) else ""

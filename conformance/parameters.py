@@ -88,7 +88,7 @@ def calling(function: Callable[..., Any], operation: str, declared: Mapping[str,
 
     Raises UsageError where Python cannot tell its parameters, and where it has not what is declared.
     """
-    signature, read_from = read_signature(function, called)
+    signature, read_from = read_signature(function, called, operation)
     parameters = list(signature.parameters.values())
     catch_alls = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     names = [p.name for p in named_parameters(signature, operation)]
@@ -106,7 +106,8 @@ def calling(function: Callable[..., Any], operation: str, declared: Mapping[str,
         if ours not in spelled and found is not None:
             spelled[ours] = found
             taken.add(found)
-    strangers = tuple(name for name in names if name not in taken)
+    by_place_alone = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY][len(POSITIONAL[operation]) :]
+    strangers = tuple(name for name in (*names, *by_place_alone) if name not in taken)
     takes_any = tuple(f"{'*' if p.kind is p.VAR_POSITIONAL else '**'}{p.name}" for p in catch_alls)
     return Calling(spelled, strangers, takes_any, read_from)
 
@@ -118,12 +119,12 @@ def named_parameters(signature: inspect.Signature, operation: str) -> list[inspe
     return [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p not in by_place]
 
 
-def read_signature(function: Callable[..., Any], called: str) -> tuple[inspect.Signature, str]:
-    """The signature of ``function`` or, where that is a catch-all, of what it wraps; and whose it is, if not its own.
+def read_signature(function: Callable[..., Any], called: str, operation: str) -> tuple[inspect.Signature, str]:
+    """The signature of ``function`` and, where that has a catch-all, of what it hands the rest on to; and whose that is.
 
     Raises UsageError where Python cannot tell it.
     """
-    found = _read(function, _DEEPEST)
+    found = _read(function, _DEEPEST, len(POSITIONAL[operation]))
     if found is None:
         raise UsageError(
             f"The parameters of {called} cannot be read: wrap it in a Python function whose parameter names say what it takes."
@@ -131,9 +132,10 @@ def read_signature(function: Callable[..., Any], called: str) -> tuple[inspect.S
     return found
 
 
-def _read(function: Any, depth: int) -> tuple[inspect.Signature, str] | None:
+def _read(function: Any, depth: int, least: int) -> tuple[inspect.Signature, str] | None:
+    """``least``: how many parameters by position what is wrapped must have, or it is a helper, such as a softmax."""
     if isinstance(function, partial):
-        return _of_partial(function, depth)
+        return _of_partial(function, depth, least)
     try:
         own = inspect.signature(function)
     except BaseException as error:  # whatever an object answers to the question
@@ -142,15 +144,35 @@ def _read(function: Any, depth: int) -> tuple[inspect.Signature, str] | None:
     if depth == 0 or (own is not None and not any(p.kind is p.VAR_KEYWORD for p in own.parameters.values())):
         return None if own is None else (own, "")
     for inner, where in _wrapped(function):
-        found = _read(inner, depth - 1)
-        if found is not None and (own is None or _says_more(found[0], own)):
-            return found[0], where
+        found = _read(inner, depth - 1, least)
+        if found is not None and _by_place(found[0]) >= least and (own is None or _says_more(found[0], own)):
+            return (found[0] if own is None or _by_place(own) < least else _together(own, found[0])), where
     return None if own is None else (own, "")
 
 
-def _of_partial(function: "partial[Any]", depth: int) -> tuple[inspect.Signature, str] | None:
+def _by_place(signature: inspect.Signature) -> int:
+    """How many parameters can be given by position; any number for a catch-all."""
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return 1000
+    return sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+
+
+def _together(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:
+    """The own parameters, which receive what has their names, then those that only what is wrapped has."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [parameter for parameter in own.parameters.values() if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    more = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name, parameter in list(inner.parameters.items())
+        if name not in own.parameters and parameter.kind not in kinds and parameter.default is not inspect.Parameter.empty
+    ]
+    return inspect.Signature([*named, *more])
+
+
+def _of_partial(function: "partial[Any]", depth: int, least: int) -> tuple[inspect.Signature, str] | None:
     """The signature of what is called in the end, without the arguments that are settled."""
-    inner = _read(function.func, depth - 1) if depth else None
+    inner = _read(function.func, depth - 1, least) if depth else None
     if inner is None:
         return None
 

@@ -27,6 +27,7 @@ from conformance.resources import shown
 from conformance.user_function import check_signature, load
 
 DEFAULT_FRAMEWORK = "numpy"
+LISTS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")  # fields of Support that a text cannot be
 
 
 def builtin() -> dict[str, Implementation]:
@@ -105,7 +106,10 @@ def source_of(function: Callable[..., Any]) -> str:
 
 def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) -> Support:
     """What ``function`` declares, with what was ``given`` in its place. Raises UsageError for words that mean nothing."""
-    support = getattr(function, "conformance", Support())
+    declaring: Any = function
+    while isinstance(declaring, partial) and not hasattr(declaring, "conformance"):
+        declaring = declaring.func
+    support = getattr(declaring, "conformance", Support())
     if not isinstance(support, Support):
         raise UsageError(
             f"{spec} has an attribute conformance of type {type(support).__name__}: make it a conformance.adapter.Support."
@@ -124,6 +128,9 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
 
 def _of_due_types(spec: str, support: Support) -> Support:
     """The declaration, lists made sets where sets are due. Raises UsageError where a field is of another type."""
+    for name, value in vars(support).items():
+        if name in LISTS and isinstance(value, str):
+            raise UsageError(f"Support.{name} of {spec} is the text {value!r}: write ({value!r},), with the comma.")
     try:
         return msgspec.convert(vars(support), Support)
     except msgspec.ValidationError as error:

@@ -3,7 +3,7 @@ wrong in form looks like. A run stops at an adapter that is sound in none; ``smo
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from types import ModuleType
 
@@ -19,14 +19,22 @@ FRAMEWORKS = frozenset(registry.frameworks())
 UNSOUND = frozenset({Outcome.ERROR, Outcome.OUT_OF_MEMORY, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
-def unsound(subject: Subject, judge: Judge) -> str:
-    """Why the adapter is sound in no dtype that it declares, as a sentence; empty where it is in one.
+@dataclass(frozen=True)
+class Soundness:
+    """``unsound``: why the adapter cannot be judged, a sentence, empty where it can; ``first``: what became of the first call."""
+
+    unsound: str = ""
+    first: Judgement | None = None
+
+
+def soundness(subject: Subject, judge: Judge) -> Soundness:
+    """Whether the adapter is sound in at least one dtype that it declares.
 
     Wrong values are no matter of soundness, unless they are right with the axes of length and heads exchanged.
     """
     trial = Trial(subject, judge)
     if trial.base is None:
-        return ""
+        return Soundness()
     first = ""
     for dtype in subject.implementation.support.dtypes:
         try:
@@ -34,9 +42,19 @@ def unsound(subject: Subject, judge: Judge) -> str:
         except Unsupported:
             continue
         if not found:
-            return ""
+            return Soundness(first=trial.first)
         first = first or found
-    return first
+    return Soundness(first, trial.first)
+
+
+def of_the_first_call(found: Soundness, subject: Subject, judge: Judge) -> str:
+    """A sentence where the first call of the process was wrong, and an equal one now is right; empty otherwise."""
+    first = found.first
+    if first is None or first.verdict.outcome not in (Outcome.WRONG_VALUE, Outcome.NONFINITE):
+        return ""
+    if judge.values(subject, first.problem).verdict.outcome is not Outcome.PASS:
+        return ""
+    return f"The first call of the process was wrong, and an equal one later is right: {first.verdict.message}"
 
 
 class Trial:
@@ -47,10 +65,12 @@ class Trial:
         self.implementation = subject.implementation
         self.judge = judge
         self.base = self._base()
+        self.first: Judgement | None = None
 
     def unsound(self, problem: Problem) -> str:
         """What is wrong with the adapter, as a sentence, seen by ``problem``; empty where nothing is. Raises Unsupported."""
         judgement = self.judge.values(self.subject, problem)
+        self.first = self.first or judgement
         if judgement.verdict.outcome is Outcome.PASS:
             return ""
         other = self._other_axes(problem)

@@ -63,7 +63,7 @@ def load(spec: str) -> Callable[..., Any] | Implementation:
 def check_signature(implementation: Implementation) -> None:
     """Raises UsageError where the suite could not call the function, with what to change."""
     spec, operation, how = implementation.name, implementation.operation, implementation.calling
-    signature, _ = read_signature(implementation.function, spec)
+    signature, _ = read_signature(implementation.function, spec, operation)
     parameters = list(signature.parameters.values())
     due = POSITIONAL[operation]
     by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -64,7 +64,7 @@ def test_features_that_lack_are_passed_on(identifier, operation):
 def uniform(problem: Problem) -> np.ndarray:
     """What each row gives where every key has the same weight, and what an output projection makes of it."""
     if isinstance(problem, AttentionProblem):
-        return materialise(problem).value.mean(axis=2, keepdims=True)
+        return materialise(problem).value.repeat(problem.heads // problem.kv_heads, axis=1).mean(axis=2, keepdims=True)
     keys = [replace(problem.mask, name="one-key", argument=float(number)) for number in range(problem.key_length)]
     return np.mean([oracle(problem, mask=mask, causal="none") for mask in keys], axis=0)
 

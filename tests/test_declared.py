@@ -105,6 +105,61 @@ def test_a_selection_is_not_asked_for_whole_areas(tmp_path: Path) -> None:
     assert run.exit_code == ExitCode.AS_EXPECTED
 
 
+DECLINED = """
+def attention(query, key, value, mask=None, bias=None, causal=False, key_lengths=None, scale=None):
+    if mask is not None or bias is not None or causal or key_lengths is not None:
+        raise NotImplementedError("no masks today")
+    return honest(query, key, value, scale=scale)
+
+attention.conformance = Support(declines=(NotImplementedError,))
+"""
+
+
+def test_what_is_offered_and_always_declined_is_not_green(tmp_path: Path) -> None:
+    result, run = run_of(tmp_path, DECLINED)
+    assert run is not None
+    assert [one.area for one in run.undeclared] == ["MASK"]
+    assert result.exit_code == ExitCode.UNEXPECTED
+
+
+def test_skipping_a_requirement_declares_nothing(tmp_path: Path) -> None:
+    (tmp_path / "skips.txt").write_text("ATT-MASK-001\n")
+    function = MISTAKES["masks that are not offered, and nothing that says so"]
+    _, run = run_of(tmp_path, function, "--skips", str(tmp_path / "skips.txt"))
+    assert run is not None
+    assert [one.area for one in run.undeclared] == ["MASK"]
+
+
+def test_a_shard_accuses_no_area_that_another_may_judge(tmp_path: Path) -> None:
+    function = MISTAKES["masks that are not offered, and nothing that says so"]
+    result, run = run_of(tmp_path, function, "--shard", "1/3")
+    assert run is not None
+    assert run.undeclared == ()
+    assert "neither offered nor declared" not in result.stdout
+
+
+def test_a_first_call_that_is_wrong_counts(tmp_path: Path) -> None:
+    function = """
+CALLS = []
+
+def attention(query, key, value):
+    CALLS.append(1)
+    return honest(query, key, value) * (len(CALLS) > 3)
+"""
+    _, run = run_of(tmp_path, f"{function}\nattention.conformance = Support(lacks={NO_MASKS}, dtypes=('float32',))\n")
+    assert run is not None
+    assert {(item.outcome, item.status) for item in run.items if item.requirement == "ATT-OUT-026"} == {
+        (Outcome.NONDETERMINISTIC, "unexpected")
+    }
+
+
+def test_the_verdict_says_to_what_a_declaration_narrows_it(tmp_path: Path) -> None:
+    function = "\ndef attention(query, key, value):\n    return honest(query, key, value)\n"
+    support = f"Support(lacks={NO_MASKS}, dtypes=('float32',), at_most={{'batch': 1}})"
+    result, _ = run_of(tmp_path, f"{function}\nattention.conformance = {support}\n")
+    assert re.search(r"judged in float32 alone, within its limits \(batch at most 1\)", result.stdout)
+
+
 EXPECTED = '[[expected]]\nrequirement = "{}"\noutcome = "WRONG_VALUE"\nreason = "known"\n{}\n'
 
 
@@ -130,7 +185,7 @@ def test_an_expectation_of_what_is_never_asked_is_an_error(
 
 UNSOUND = {
     "merges heads": ("return honest(query, key, value).swapaxes(1, 2).reshape(2, 5, -1)", "The heads look merged"),
-    "returns a list": ("return [1.0]", "The output is a list"),
+    "returns a list": ("return [1.0]", "The output is of type list"),
     "raises": ("raise OSError('no device')", "OSError: no device"),
     "is transposed": (
         "return honest(*(a.swapaxes(1, 2) for a in (query, key, value))).swapaxes(1, 2)",

@@ -14,7 +14,7 @@ from conformance.errors import UsageError
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import parse
-from conformance.registry import frameworks
+from conformance.registry import frameworks, resolve
 from conformance.user_function import check_signature
 from conformance.verdict import Outcome
 from tests.fakes import honest
@@ -112,6 +112,47 @@ def test_what_was_settled_by_a_partial_is_not_asked_again() -> None:
     assert outcome(settled, MASKED) is Outcome.PASS
     with pytest.raises(UsageError, match="takes 2 positional parameters, where attention passes 3"):
         check_signature(made(functools.partial(honest, None)))
+
+
+def test_own_parameters_are_not_lost_to_those_of_what_is_wrapped() -> None:
+    def inner(query, key, value, causal=False):
+        return honest(query, key, value, causal=causal)
+
+    def outer(query, key, value, mask=None, scale=None, **more):
+        return inner(query, key, value, **more)
+
+    implementation = made(outer)
+    assert {"mask", "scale", "causal"} <= implementation.features
+    assert outcome(implementation, MASKED) is Outcome.WRONG_VALUE
+
+
+def test_a_helper_is_not_taken_for_what_is_wrapped() -> None:
+    def softmax(scores, axis=-1):
+        return scores
+
+    def attention(query, key, value, **unused):
+        return softmax(value)
+
+    check_signature(made(attention))
+    assert made(attention).calling.spelled == {}
+
+
+def test_parameters_by_position_alone_are_named() -> None:
+    def attention(query, key, value, mask=None, /):
+        return value
+
+    assert unread(made(attention))[0].startswith("'mask' means nothing to the suite")
+
+
+def test_a_declaration_is_found_behind_a_partial(tmp_path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import functools\nfrom conformance.adapter import Support\n"
+        "def inner(query, key, value, flag=1): return value\n"
+        "inner.conformance = Support(axes='blhd')\n"
+        "attention = functools.partial(inner, flag=2)\n"
+    )
+    assert resolve(f"{file}:attention").support.axes == "blhd"
 
 
 @pytest.mark.parametrize(

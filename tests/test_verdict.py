@@ -69,12 +69,12 @@ def made(tmp_path: Path, *lines: Line, names: tuple[str, ...] = ("flawed",), **h
         ),
         (
             lambda r, dtype, t: "heads=4/2" in t,
-            'All 12 unexpected failures need grouped-heads: declare lacks={"grouped-heads"} if it is not offered.',
+            "All 12 unexpected failures need grouped-heads.",
         ),
         (lambda r, dtype, t: "mask" in t and r < "ATT-OUT-006", "All 5 unexpected failures need mask"),
         (
             lambda r, dtype, t: "transposed" in t,
-            "All 12 unexpected failures have inputs that are transposed in memory: declare layouts without transposed.",
+            "All 12 unexpected failures have inputs that are transposed in memory.",
         ),
     ],
 )
@@ -146,6 +146,7 @@ def test_several_implementations_are_told_apart(tmp_path: Path) -> None:
     assert reports.lines(run)[1].startswith("flawed: all 12 unexpected failures")
 
 
+WIDE = runs.implementation("fine", dtypes=DTYPES)
 UNSUPPORTED = {"outcome": Outcome.UNSUPPORTED, "reason": "causal"}
 
 
@@ -161,7 +162,11 @@ UNSUPPORTED = {"outcome": Outcome.UNSUPPORTED, "reason": "causal"}
         ([runs.item(**UNSUPPORTED)], 3, "Nothing was judged: the one result is unsupported."),
         ([runs.convention()], 3, "Nothing was judged: no requirement was run, 1 convention was asked."),
         ([runs.item()], 3, "Interrupted, so far every result is as expected: 1 judged."),
-        ([runs.item()], 1, "A check ended without a result, see its message; besides, every result is as expected: 1 judged."),
+        (
+            [runs.item()],
+            1,
+            "A check ended without a result, see its message; besides, every result is as expected: 1 judged.",
+        ),
         (
             [runs.item(), runs.timing(**runs.FAILS), runs.timing(shape="prefill", **runs.FAILS)],
             1,
@@ -172,12 +177,12 @@ UNSUPPORTED = {"outcome": Outcome.UNSUPPORTED, "reason": "causal"}
     ],
 )
 def test_the_first_sentence_says_what_was_judged(tmp_path: Path, lines: list[Line], code: int, told: str) -> None:
-    header = runs.header(["fine"], ["ATT-OUT-001", "ATT-OUT-002"])
+    header = runs.header([WIDE], ["ATT-OUT-001", "ATT-OUT-002"])
     run = runs.run(tmp_path, header, *lines, exit_code=ExitCode(code))
     assert reports.verdict(run) == told
     assert told in reports.terminal_summary(run)
 
 
 def test_a_truncated_run_is_judged_so_far(tmp_path: Path) -> None:
-    path = runs.write(tmp_path / "records.jsonl", runs.header(["fine"]), runs.item(), exit_code=None)
+    path = runs.write(tmp_path / "records.jsonl", runs.header([WIDE]), runs.item(), exit_code=None)
     assert reports.verdict(read_records(path, partial=True)) == "Unfinished, so far every result is as expected: 1 judged."

@@ -16,11 +16,12 @@ from conformance.cases.strategies import VARIANTS, Example
 from conformance.checks.pictures import picture
 from conformance.checks.procedures import PROCEDURES
 from conformance.dtypes import DTYPES
-from conformance.errors import LeftOut, ProblemError, Unsupported
+from conformance.errors import Declined, LeftOut, ProblemError, Unsupported
 from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
 from conformance.limits import largest_score, work
+from conformance.parameters import PARAMETER_FEATURES
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, DtypeResult, Item, Picture, StatusWord, Stratum
 from conformance.specification.model import Requirement
@@ -177,7 +178,7 @@ class ItemRun:
             put, judgements = self._judgements(stratum, problem)
         except Unsupported as lacking:
             tally.lacking[str(lacking)] += 1
-            tally.features.update(filter(None, [lacking.feature]))
+            tally.features.update(_asked_in_vain(problem) if isinstance(lacking, Declined) else filter(None, [lacking.feature]))
             tally.counts["unsupported"] += 1
             tally.counts["left_out"] += isinstance(lacking, LeftOut)
             of_dtype.counts["unsupported"] += 1
@@ -327,6 +328,11 @@ class ItemRun:
         if self.requirement.random is None or self.tally.counts["failed"] or 2 * examples >= self.effort.examples:
             return []
         return [f"Only {examples} of {self.effort.examples} random examples were run: too few to count as a pass."]
+
+
+def _asked_in_vain(problem: Problem) -> frozenset[str]:
+    """The features that a declined call asked for by a parameter."""
+    return problem.features & frozenset(PARAMETER_FEATURES[problem.operation].values())
 
 
 def _counts(counter: Counter[str]) -> Counts:

@@ -94,6 +94,8 @@ def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
     told = f"{counts[tallies.PASSED]}/{judged} requirements"
     if counts[tallies.UNSUPPORTED]:
         told += f", {counts[tallies.UNSUPPORTED]} not offered"
+    if counts[tallies.SKIPPED]:
+        told += f", {counts[tallies.SKIPPED]} skipped"
     areas = [area for (name, area), coverage in run.coverages.items() if name == implementation and not coverage.judged]
     if areas:
         told += f", nothing of {', '.join(areas)} judged"
@@ -101,7 +103,7 @@ def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
     unexpected = counts[tallies.UNEXPECTED] + sum(answer.status == "unexpected" for answer in answers)
     unexpected += sum(one.implementation == implementation for one in run.undeclared)
     colour = _colour(unexpected, counts[tallies.KNOWN] + sum(bool(answer.reason) for answer in answers))
-    return told, PARTLY if areas and colour == RIGHT else colour
+    return told, PARTLY if (areas or counts[tallies.SKIPPED]) and colour == RIGHT else colour
 
 
 def _of_dtype(run: Run, implementation: str, dtype: str) -> tuple[str, str]:

@@ -28,8 +28,8 @@ class Coverage:
 
     @property
     def nothing_was_asked(self) -> bool:
-        """Whether there were items, and all are unsupported."""
-        return self.unsupported > 0 and not self.judged and not self.skipped
+        """Whether there were items, and none could be judged; what is skipped by request says nothing."""
+        return self.unsupported > 0 and not self.judged
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Undeclared:
     @property
     def sentence(self) -> str:
         return (
-            f"{self.area} of {self.implementation} was not judged at all: it offers nothing of {', '.join(self.features)}, and "
-            "does not say so. Offer it, by a parameter, or declare it, in Support.lacks."
+            f"{self.area} of {self.implementation} was not judged at all: nothing could be asked that needs "
+            f"{', '.join(self.features)}, and no declaration says so. Offer it, by a parameter, or declare it, in Support.lacks."
         )
 
 
@@ -64,7 +64,7 @@ def undeclared(found: Coverages, implementations: Mapping[str, ImplementationEnt
     oversights = []
     for (name, area), coverage in found.items():
         entry = implementations[name]
-        features = tuple(sorted(coverage.lacking - {*entry.lacks, *entry.features}))
+        features = tuple(sorted(coverage.lacking - set(entry.lacks)))
         if coverage.nothing_was_asked and features:
             oversights.append(Undeclared(name, area, features))
     return tuple(oversights)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the s
 def implementation_entry(implementation: "Implementation") -> ImplementationEntry:
     """The implementation's declaration; its framework's version is null where the framework is missing."""
     from conformance.declarations import declared_lacking, unread
+    from conformance.limits import in_words
 
     support = implementation.support
     missing = implementation.missing()
@@ -34,6 +35,7 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         missing=missing,
         lacks=declared_lacking(implementation),
         unread=unread(implementation),
+        limits=in_words(support),
         scale_dtype=support.scale_dtype,
         distribution=found[0] if found else None,
         distribution_version=found[1] if found else None,

@@ -133,7 +133,8 @@ class Run:
     def undeclared(self) -> tuple[Undeclared, ...]:
         """Areas of which nothing could be asked, without a declaration that says so; of a whole run alone. They count as
         unexpected, too."""
-        if self.header.selection or not self.is_complete:
+        alone = len(self.headers) == 1 and self.header.shard not in ("", "1/1")
+        if self.header.selection or alone or not self.is_complete:
             return ()
         return undeclared(self.coverages, self.implementations)
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from conformance.records import Run
+from conformance.dtypes import DTYPES
+from conformance.records import Run, Share, shares
 from conformance.verdict import Outcome
 
 SHOWN = 8  # implementations of which it is said
@@ -25,6 +26,17 @@ def not_offered(run: Run) -> tuple[str, ...]:
     return _features(run, next(iter(run.implementations))) if len(run.implementations) == 1 else ()
 
 
+def narrowed(run: Run) -> str:
+    """Of a single implementation, to what its declaration narrows the judgement: dtypes, limits, and the share that they left."""
+    if len(run.implementations) > 1:
+        return ""
+    entry, share = next(iter(run.implementations.values())), next(iter(shares(run.items).values()), Share())
+    parts = [f"in {' and '.join(entry.dtypes)} alone"] if 0 < len(entry.dtypes) < len(DTYPES) else []
+    parts += [f"within its limits ({entry.limits})"] if entry.limits else []
+    parts += [f"{share.left_out} problems left out ({1 - share.left:.0%})"] if share.left_out else []
+    return "".join(f" {part}" if part.startswith("in") else f", {part}" for part in parts)
+
+
 def _of(run: Run, name: str, several: bool) -> Iterator[str]:
     coverages = [coverage for (implementation, _), coverage in run.coverages.items() if implementation == name]
     judged, left = sum(one.judged for one in coverages), sum(one.unsupported for one in coverages)
@@ -45,5 +57,5 @@ def _features(run: Run, name: str) -> tuple[str, ...]:
             features = [feature for feature in item.without if feature not in offered]
             found.update(dict.fromkeys(features))
             if not features:
-                others.update(dict.fromkeys(list(item.lacking)[:1]))
+                others.update(dict.fromkeys(one for one in list(item.lacking)[:1] if not one.startswith("dtype")))
     return (*sorted(found), *list(others)[:SHOWN_REASONS])

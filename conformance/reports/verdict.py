@@ -47,7 +47,8 @@ def _result(run: Run) -> str:
     if areas:
         parts.append(f"{areas} area{' is' if areas == 1 else 's are'} neither offered nor declared as lacking")
     told = ", and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) if parts else "every result is as expected"
-    told = f"{_unfinished(run)}{told}: {_judged(run)}."
+    selected = "of what was selected, " if run.header.selection else ""
+    told = f"{_unfinished(run)}{selected}{told}: {_judged(run)}."
     return f"{told[:1].upper()}{told[1:]}"
 
 
@@ -82,7 +83,7 @@ def _judged(run: Run) -> str:
     """Of all results, each a requirement on an implementation: how many were judged, how many were not and why."""
     judged = sum(item.outcome.was_run for item in run.items)
     known = sum(tallies.kind_of(item) == tallies.KNOWN for item in run.items)
-    told = f"{judged} judged" + (f" ({known} known failure{'' if known == 1 else 's'})" if known else "")
+    told = f"{judged} judged{unjudged.narrowed(run)}" + (f" ({known} known failure{'' if known == 1 else 's'})" if known else "")
     left = len(run.items) - judged
     if not left:
         return told

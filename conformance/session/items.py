@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.adapter import Framework, Implementation
 from conformance.cases.golden import load_cases
@@ -18,7 +19,7 @@ from conformance.session.kept import kept
 from conformance.session.messages import failure_message
 from conformance.session.options import Settings
 from conformance.session.trail import Trail
-from conformance.soundness import unsound
+from conformance.soundness import Soundness, of_the_first_call, soundness
 from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 from conformance.world import outside
@@ -38,7 +39,7 @@ class Items:
         self.trail = trail  # in a worker
         self.judge = Judge()
         self._subjects: dict[str, Subject] = {}
-        self._soundness: dict[str, str] = {}  # why an adapter cannot be judged
+        self._soundness: dict[str, Soundness] = {}
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "requirement_id" in metafunc.fixturenames:
@@ -118,7 +119,12 @@ class Items:
         requirement = requirements()[requirement_id]
         run = ItemRun(requirement, self._subject(implementation), self.judge, expectations, self.settings.effort)
         result: ItemResult = run.run()
-        return [result.item, *result.cases]
+        item = result.item
+        if requirement.check == "repeat" and item.outcome is Outcome.PASS:
+            told = of_the_first_call(self._soundness[implementation.name], self._subject(implementation), self.judge)
+            if told:
+                item = replace(item, outcome=Outcome.NONDETERMINISTIC, status="unexpected", reason=told)
+        return [item, *result.cases]
 
     def _skip_reason(self, identifier: str, implementation: Implementation) -> str | None:
         if is_skipped(identifier, self.settings.skips):
@@ -130,8 +136,8 @@ class Items:
         name = implementation.name
         if name not in self._soundness:
             missing = implementation.missing()
-            self._soundness[name] = "" if missing else unsound(self._subject(implementation), self.judge)
-        return self._soundness[name]
+            self._soundness[name] = Soundness() if missing else soundness(self._subject(implementation), self.judge)
+        return self._soundness[name].unsound
 
     def _subject(self, implementation: Implementation) -> Subject:
         if implementation.name not in self._subjects:

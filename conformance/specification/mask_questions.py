@@ -81,10 +81,13 @@ def _of_rows(ask: Ask, problem: KeyProblem, rows: np.ndarray) -> str:
     if not np.isfinite(rows).all():
         return "other"
     nothing, loudness = _of_no_key(problem)
-    if any((np.abs(rows - zero) <= _NEGLIGIBLE * loudness + COARSE * np.abs(zero)).all() for zero in (nothing, np.zeros(()))):
+    if not rows.any():  # zero is zero in every dtype
+        return "zeros"
+    if nothing.any() and (np.abs(rows - nothing) <= _NEGLIGIBLE * loudness + COARSE * np.abs(nothing)).all():
         return "zeros"
     if isinstance(problem, AttentionProblem):
-        value = np.moveaxis(materialise(problem).arrays()["value"].astype(np.float64), -2, 0)[..., None, :]
+        value = materialise(problem).arrays()["value"].astype(np.float64)
+        value = np.moveaxis(value.repeat(problem.heads // problem.kv_heads, axis=1), -2, 0)[..., None, :]
         if _is_mean(rows, np.repeat(value, problem.query_length, axis=-2), problem):
             return "mean"
     if problem.key_length > _FEW_KEYS:
@@ -200,6 +203,11 @@ def _of_masks(
 
 
 _IN_FORMS = tuple(changed(f"a mask of form {form}", mask=Recipe("all", form=form)) for form in KEY_FORMS)
+_OTHER_SHAPES = (
+    shaped("2 key heads for 6 query heads", "grouped"),
+    shaped("values of another width", "value-width"),
+    shaped("3 batch rows of 5 heads", "prime"),
+)
 _CAUSAL = shaped("causal", "square", causal="top-left")
 _ONE_ARRAY = shaped("one array for query, key and value", "square", edits=ONE_ARRAY)
 
@@ -219,7 +227,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
         questions=_of_masks(
             _empty_row,
             "b1qk",
-            places=(*in_shapes("tile"), _CAUSAL, _ONE_ARRAY),
+            places=(*in_shapes("tile"), *_OTHER_SHAPES, _CAUSAL, _ONE_ARRAY),
             multi_head=(*MULTI_HEAD_SELF, changed("causal", causal="top-left")),
         ),
     ),

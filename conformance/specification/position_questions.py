@@ -137,7 +137,9 @@ POSITION_CONVENTIONS: tuple[Convention, ...] = (
         legitimate=frozenset({"extra-sine", "zero-padded"}),
         questions={
             "sinusoidal_encoding": Question(
-                problems=lambda: sinusoidal(4001, 7), read=_odd_width, places=(*IN_DTYPES, changed("a width of 5", width=5))
+                problems=lambda: sinusoidal(4001, 7),
+                read=_odd_width,
+                places=(*IN_DTYPES, *(changed(f"a width of {width}", width=width) for width in (5, 11, 33, 129))),
             )
         },
     ),

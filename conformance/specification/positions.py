@@ -125,10 +125,10 @@ _TABLE = (
     ),
     _positional(
         14,
-        "Widths of 2, 4, 6 and 512 are right.",
+        "Widths of 2, 4, 6, 128, 512 and 768 are right.",
         "The smallest even widths, one that is no power of two, and the paper's.",
         _VASWANI,
-        *(sinusoidal(10, width, ALL) for width in (2, 4, 6, 10, 512)),
+        *(sinusoidal(10, width, ALL) for width in (2, 4, 6, 10, 128, 512, 768)),
     ),
     _positional(
         15,

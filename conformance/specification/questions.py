@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from conformance.problem import AttentionProblem, MultiHeadProblem
+from conformance.problem import AttentionProblem, MultiHeadProblem, Recipe
 from conformance.specification.asking import (
     IN_DTYPES,
     ONE_ARRAY,
@@ -55,6 +55,11 @@ def _scale(scale: float) -> Convention:
                         for other in (scale, *others)
                     ),
                     shaped("one array for query, key and value", "square", edits=ONE_ARRAY),
+                    shaped("3 batch rows of 5 heads", "prime"),
+                    changed("a width of 64", width=64, value_width=64),
+                    changed("with a mask", mask=Recipe("random", form="b1qk", seed=1)),
+                    changed("with a bias", bias=Recipe("gaussian", form="qk", seed=1)),
+                    changed("with key lengths", key_lengths=(9, 5)),
                 ),
             )
         },
