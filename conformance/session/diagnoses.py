@@ -26,6 +26,7 @@ class Failures:
         self._passing: dict[str, dict[str, None]] = {}
         self._kinds: Counter[tuple[str, str]] = Counter()
         self._requirements: dict[str, dict[str, dict[str, str]]] = {}  # the first failing problems of each, with their kinds
+        self._systematic: dict[str, list[str]] = {}  # requirements of which the errors, each within its budget, are systematic
         self._ended: dict[str, list[str]] = {}  # requirements whose items ended the process or were ended
 
     def note(self, record: Case | Item) -> None:
@@ -34,6 +35,10 @@ class Failures:
         if isinstance(record, Item):
             if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT) and record.status == "unexpected":
                 self._ended.setdefault(record.implementation, []).append(record.requirement)
+        elif _is_systematic(record):
+            apart = self._systematic.setdefault(record.implementation, [])
+            if record.requirement not in apart:
+                apart.append(record.requirement)
         elif record.outcome.is_failure and record.status == "unexpected":
             self._note_failing(record, kind_of(record.outcome, record.message))
         elif record.outcome is Outcome.PASS and requirements()[record.requirement].judges_values:
@@ -61,15 +66,21 @@ class Failures:
                 found = ask(
                     Request(implementation=implementation.name, failing=failing, passing=tuple(passing), requirements=of_each)
                 )
-            if failing or implementation.name in self._ended:
-                yield _with_ended(found, self._ended.get(implementation.name, []))
+            ended, systematic = self._ended.get(implementation.name), self._systematic.get(implementation.name)
+            if failing or ended or systematic:
+                found = _with_remark(found, "Left out is what ended the process or ran over the time limit", ended)
+                yield _with_remark(found, "Each error is within its budget, all together are systematic", systematic)
 
 
-def _with_ended(found: Diagnosis, requirements: Sequence[str]) -> Diagnosis:
-    """Says which items left no problems to look at."""
-    if not requirements:
+def _is_systematic(case: Case) -> bool:
+    """Whether what is wrong is no element of the output, but what the errors of all have in common."""
+    unbiased = requirements()[case.requirement].check == "unbiased"
+    return unbiased and case.status == "unexpected" and case.outcome is Outcome.WRONG_VALUE and case.index is None
+
+
+def _with_remark(found: Diagnosis, told: str, identifiers: Sequence[str] | None) -> Diagnosis:
+    """Says what is left out of the diagnosis, if anything is."""
+    if not identifiers:
         return found
-    more = f" and {len(requirements) - SHOWN} more" if len(requirements) > SHOWN else ""
-    names = ", ".join(requirements[:SHOWN]) + more
-    remark = f"Left out is what ended the process or ran over the time limit: {names}."
-    return replace(found, remarks=(*found.remarks, remark))
+    more = f" and {len(identifiers) - SHOWN} more" if len(identifiers) > SHOWN else ""
+    return replace(found, remarks=(*found.remarks, f"{told}: {', '.join(identifiers[:SHOWN])}{more}."))
