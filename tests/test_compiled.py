@@ -13,6 +13,7 @@ from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.limits import few_sizes
 from conformance.problem import parse
+from conformance.records import shares, too_little
 from conformance.reports import tables
 from conformance.shape_budget import affordable, shape_of
 from conformance.specification import requirements
@@ -118,6 +119,9 @@ class GivesUp(type(FRAMEWORK)):
     def compilations(self) -> tuple[int, int]:
         return min(self.calls, 3), int(self.calls > 3)
 
+    def forget_compiled(self) -> None:
+        self.calls = 0
+
 
 def test_calls_that_are_interpreted_are_counted_as_such():
     framework = GivesUp()
@@ -130,6 +134,33 @@ def test_calls_that_are_interpreted_are_counted_as_such():
     item = run_item("ATT-OUT-001", implementation).item
     assert item.calls > 3
     assert item.compiled == 3
+
+
+def test_after_an_exception_the_compiler_begins_anew():
+    """A request that is refused, such as heads that do not divide, must not leave the rest of the run uncompiled."""
+    torch = pytest.importorskip("torch")
+
+    def inner(query, key, value):
+        if query.shape[1] != key.shape[1]:
+            raise ValueError("as many key heads as query heads, please")
+        return torch.softmax(query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5, -1) @ value
+
+    compiled = torch.compile(inner, backend="eager", dynamic=False)
+    support = Support(compiles=True, layouts=("contiguous",), dtypes=("float32",))
+    subject = Subject(Implementation("refuses", compiled, support, registry.frameworks()["torch"]))
+    assert subject.observe("CON-GROUPS-REFUSED") == "refused"
+    before = subject.calls, subject.compiled or 0
+    for length in (3, 4, 5):
+        problem = parse(f"attention batch=1 heads=1 length={length} width=4 dtype=float32 values=gaussian.1#1")
+        assert Judge().values(subject, problem).verdict.outcome is Outcome.PASS
+    assert (subject.calls - before[0], subject.compiled - before[1]) == (3, 3)
+
+
+def test_too_few_compiled_calls_are_no_verdict():
+    items = [runs.item(calls=100, compiled=0), runs.item(requirement="ATT-OUT-002", calls=100, compiled=10)]
+    (told,) = too_little(shares(items))
+    assert told.startswith("INCONCLUSIVE: only 10 of 200 calls of fine ran compiled code")
+    assert too_little(shares([runs.item(calls=100, compiled=95), runs.item(requirement="ATT-OUT-002")])) == ()
 
 
 def test_what_is_not_compiled_at_all_says_nothing():

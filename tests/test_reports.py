@@ -292,7 +292,9 @@ def test_terminal_ends_with_the_verdict(run: Run, tmp_path: Path) -> None:
     assert "UNEXPECTED WRONG_VALUE on flawed: ATT-OUT-001" in text
     assert "UNEXPECTED CON-EMPTY-ROW on flawed: declared zeros, observed nan" in text
     calm = runs.run(tmp_path, runs.header(["fine"]), runs.item())
-    assert reports.terminal_summary(calm).splitlines()[-1] == "Every result is as expected: 1 judged."
+    assert (
+        reports.terminal_summary(calm).splitlines()[-1] == "Every result is as expected: 1 judged in float32 and float16 alone."
+    )
 
 
 def test_an_empty_run_is_reported(tmp_path: Path) -> None:

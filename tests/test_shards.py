@@ -269,7 +269,7 @@ def test_a_wrong_timing_of_one_shard_is_unexpected_in_the_whole(tmp_path: Path) 
         paths.append(runs.write(tmp_path / f"{number}.jsonl", *lines))
     result = invoke("merge", *paths, "--out", tmp_path / "merged.jsonl")
     assert result.exit_code == ExitCode.UNEXPECTED
-    assert "1 timed output is wrong: 1 judged." in result.stdout
+    assert "1 timed output is wrong: 1 judged in float32 and float16 alone." in result.stdout
 
 
 def test_a_merge_overwrites_no_shard(tmp_path: Path) -> None:
