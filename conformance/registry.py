@@ -62,11 +62,14 @@ def resolve(
     operation: str | None = None,
     axes: str | None = None,
     profile: str | None = None,
+    dtypes: str | None = None,
+    lacks: str | None = None,
 ) -> Implementation:
     """The implementation that ``spec`` names: a built-in name, ``module:function`` or ``path/to/file.py:function``.
 
     A function of the user's own becomes an implementation called ``spec``. It declares what its attribute ``conformance``
-    (a ``Support``) says, or the defaults; the other arguments go before both. They mean nothing for what is built in.
+    (a ``Support``) says, or the defaults; the other arguments, of which ``dtypes`` and ``lacks`` are lists with commas, go before
+    both. They mean nothing for what is built in.
     Raises UsageError for whatever cannot be found, loaded or called.
     """
     if ":" not in spec:
@@ -76,17 +79,22 @@ def resolve(
     found = load(spec)
     if isinstance(found, Implementation):
         return found if found.source else replace(found, source=source_of(found.function))
-    words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile}
+    words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile, "dtypes": dtypes, "lacks": lacks}
     given = {name: word for name, word in words.items() if word is not None}
-    support = _support(spec, found, given)
+    support = _support(spec, found, {name: _listed(word) if name in LISTS else word for name, word in given.items()})
     name = support.framework or DEFAULT_FRAMEWORK
     known = frameworks()
     if name not in known:
         raise UsageError(_unknown("framework", name, known))
-    options = tuple(f"--{option}={value}" for option, value in given.items())
+    words = {name: ",".join(_listed(word)) if name in LISTS else word for name, word in given.items()}
+    options = tuple(f"--{option}={word}" for option, word in words.items())
     made = Implementation(spec, found, support, known[name], source_of(found), options)
     check_signature(made)
     return made
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in words.split(",") if word.strip())
 
 
 def source_of(function: Callable[..., Any]) -> str:

@@ -58,6 +58,8 @@ FUNCTION_OPTIONS = (
     ),
     RunOption(flag="--axes", help="the order of a plain function's axes: bhld (default), blhd"),
     RunOption(flag="--profile", dest="conformance_profile", help="the numerics profile by which a plain function is judged"),
+    RunOption(flag="--dtypes", dest="conformance_dtypes", metavar="A,B", help="the dtypes that a plain function takes"),
+    RunOption(flag="--lacks", dest="conformance_lacks", metavar="A,B", help="the features that a plain function does not offer"),
 )
 
 

@@ -271,3 +271,11 @@ def test_a_declaration_of_wrong_types_is_one_sentence(tmp_path):
     with pytest.raises(UsageError, match="dtypes"):
         registry.resolve(f"{file}:f")
     assert registry.resolve(f"{file}:g").support.features == frozenset({"mask"})
+
+
+def test_dtypes_and_lacks_can_be_given_as_words(folder):
+    write(folder, "mine.py", MINE)
+    found = registry.resolve("mine.py:attention", dtypes="float32, float16", lacks="grouped-heads,bias")
+    assert found.support.dtypes == ("float32", "float16")
+    assert found.support.lacks == {"grouped-heads", "bias"}
+    assert found.options == ("--dtypes=float32,float16", "--lacks=grouped-heads,bias")
