@@ -44,7 +44,8 @@ class Undeclared:
     def sentence(self) -> str:
         return (
             f"{self.area} of {self.implementation} was not judged at all: nothing could be asked that needs "
-            f"{', '.join(self.features)}, and no declaration says so. Offer it, by a parameter, or declare it, in Support.lacks or by --lacks."
+            f"{', '.join(self.features)}, and no declaration says so. Offer it, by a parameter, or declare it, in Support.lacks or "
+            "by --lacks."
         )
 
 
