@@ -14,17 +14,13 @@ class Coverage:
 
     judged: int = 0
     unsupported: int = 0
-    skipped: int = 0
     lacking: set[str] = field(default_factory=set)
 
     def note(self, item: Item) -> None:
         if item.outcome is Outcome.UNSUPPORTED:
             self.unsupported += 1
             self.lacking.update(item.without)
-        elif item.outcome.was_run:
-            self.judged += 1
-        else:
-            self.skipped += 1
+        self.judged += item.outcome.was_run
 
     @property
     def nothing_was_asked(self) -> bool:
@@ -44,8 +40,8 @@ class Undeclared:
     def sentence(self) -> str:
         return (
             f"{self.area} of {self.implementation} was not judged at all: nothing could be asked that needs "
-            f"{', '.join(self.features)}, and no declaration says so. Offer it, by a parameter, or declare it, in Support.lacks or "
-            "by --lacks."
+            f"{', '.join(self.features)}, and no declaration says so. Offer it, by a parameter, or declare it, in Support.lacks "
+            "or by --lacks."
         )
 
 
