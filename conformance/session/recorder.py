@@ -156,9 +156,11 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """No letters for our items: the progress bar stands for them."""
-        if report.when == "call" and not hasattr(report, "wasxfail") and _NODE.search(report.nodeid):
-            return {"passed": "passed", "skipped": "skipped"}.get(report.outcome, "failed"), "", ""
-        return None
+        if not _NODE.search(report.nodeid) or (report.when != "call" and not report.skipped):
+            return None
+        if hasattr(report, "wasxfail"):
+            return "xfailed", "", ""
+        return {"passed": "passed", "skipped": "skipped"}.get(report.outcome, "failed"), "", ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
