@@ -90,6 +90,8 @@ def _surroundings() -> list[str]:
         "no:faulthandler",
         "-p",
         "no:warnings",
+        "-p",
+        "no:logging",  # what libraries log is theirs
     ]
 
 

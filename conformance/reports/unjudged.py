@@ -37,6 +37,11 @@ def narrowed(run: Run) -> str:
     return "".join(f" {part}" if part.startswith("in") else f", {part}" for part in parts)
 
 
+def _short(reason: str) -> str:
+    """The beginning of a reason, which may be a sentence of the implementation's."""
+    return reason.partition(": ")[0].rstrip(".")
+
+
 def _of(run: Run, name: str, several: bool) -> Iterator[str]:
     coverages = [coverage for (implementation, _), coverage in run.coverages.items() if implementation == name]
     judged, left = sum(one.judged for one in coverages), sum(one.unsupported for one in coverages)
@@ -57,5 +62,5 @@ def _features(run: Run, name: str) -> tuple[str, ...]:
             features = [feature for feature in item.without if feature not in offered]
             found.update(dict.fromkeys(features))
             if not features:
-                others.update(dict.fromkeys(one for one in list(item.lacking)[:1] if not one.startswith("dtype")))
+                others.update(dict.fromkeys(_short(one) for one in list(item.lacking)[:1] if not one.startswith("dtype")))
     return (*sorted(found), *list(others)[:SHOWN_REASONS])
