@@ -39,6 +39,7 @@ from conformance.problem import MASK_FORMS
 
 LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
+COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")  # fields of Support that a text cannot be
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
 # Features that need no parameter: taken for granted unless ``Support.lacks`` names them.

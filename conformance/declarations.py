@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
+from conformance.adapter import AXES, CAUSALITY, COLLECTIONS, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.limits import SIZES
@@ -11,8 +11,6 @@ from conformance.parameters import PARAMETER_FEATURES, by_name
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
 from conformance.routes import WAYS
 from conformance.specification import conventions
-
-COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")
 
 
 def known_features(operation: str) -> tuple[str, ...]:

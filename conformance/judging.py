@@ -16,10 +16,11 @@ from conformance.adapter import Support
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
 from conformance.errors import Declined, ProblemError, Unsupported, demand_own, end_if_forked, told
-from conformance.harness import PreparedCall, Subject
+from conformance.harness import Subject
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
 from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
+from conformance.prepared import PreparedCall
 from conformance.problem import Problem
 from conformance.resources import shown
 from conformance.routes import Route

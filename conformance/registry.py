@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.adapter import AXES, Framework, Implementation, Support
+from conformance.adapter import AXES, COLLECTIONS, Framework, Implementation, Support
 from conformance.errors import UsageError
 from conformance.oracle.profiles import PROFILES
 from conformance.problem import PROBLEM_TYPES
@@ -27,7 +27,6 @@ from conformance.resources import shown
 from conformance.user_function import check_signature, load
 
 DEFAULT_FRAMEWORK = "numpy"
-LISTS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")  # fields of Support that a text cannot be
 
 
 def builtin() -> dict[str, Implementation]:
@@ -81,12 +80,12 @@ def resolve(
         return found if found.source else replace(found, source=source_of(found.function))
     words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile, "dtypes": dtypes, "lacks": lacks}
     given = {name: word for name, word in words.items() if word is not None}
-    support = _support(spec, found, {name: _listed(word) if name in LISTS else word for name, word in given.items()})
+    support = _support(spec, found, {name: _listed(word) if name in COLLECTIONS else word for name, word in given.items()})
     name = support.framework or DEFAULT_FRAMEWORK
     known = frameworks()
     if name not in known:
         raise UsageError(_unknown("framework", name, known))
-    words = {name: ",".join(_listed(word)) if name in LISTS else word for name, word in given.items()}
+    words = {name: ",".join(_listed(word)) if name in COLLECTIONS else word for name, word in given.items()}
     options = tuple(f"--{option}={word}" for option, word in words.items())
     made = Implementation(spec, found, support, known[name], source_of(found), options)
     check_signature(made)
@@ -137,7 +136,7 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
 def _of_due_types(spec: str, support: Support) -> Support:
     """The declaration, lists made sets where sets are due. Raises UsageError where a field is of another type."""
     for name, value in vars(support).items():
-        if name in LISTS and isinstance(value, str):
+        if name in COLLECTIONS and isinstance(value, str):
             raise UsageError(f"Support.{name} of {spec} is the text {value!r}: write ({value!r},), with the comma.")
     try:
         return msgspec.convert(vars(support), Support)

@@ -22,7 +22,7 @@ LAYERS = (
     "limits",
     "user_function registry routes",
     "shape_budget",
-    "declarations harness",
+    "declarations prepared harness",
     "judging soundness",
     "accuracy records",
     "expectations",

@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conformance.harness import PreparedCall, Subject
+from conformance.harness import Subject
 from conformance.judging import Judge, Run
+from conformance.prepared import PreparedCall
 
 STRETCH = 4.0  # how much longer by the wall clock, where other processes have the processor
 

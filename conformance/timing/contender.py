@@ -9,8 +9,9 @@ import numpy as np
 
 from conformance.adapter import Clock
 from conformance.errors import Unsupported, end_if_forked
-from conformance.harness import PreparedCall, Subject
+from conformance.harness import Subject
 from conformance.judging import Failed, Judge, verdict_of_exception
+from conformance.prepared import PreparedCall
 from conformance.problem import Problem
 from conformance.records import Passes
 from conformance.routes import Route

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.adapter import Differentiates, Implementation, Surrounds
 from conformance.errors import Unsupported
-from conformance.harness import PreparedCall
+from conformance.prepared import PreparedCall
 
 DIFFERENTIATED = 3  # positional arguments: query, key, value
 

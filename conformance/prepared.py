@@ -1,0 +1,91 @@
+"""A call that is ready: arrays converted to the framework and bound, in the surroundings that the framework wants."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from conformance.adapter import Framework, Surrounds
+from conformance.inputs import Inputs, SinusoidalInputs
+
+
+@dataclass
+class PreparedCall:
+    """A converted and bound call: what is left to do is the implementation's own work."""
+
+    framework: Framework
+    call: Callable[[], Any]
+    arrays: dict[str, Any]
+    swap: bool = False  # the implementation has length before heads
+    unbound: partial[Any] | None = None  # the implementation's function with its arguments, before any binding
+    around: Callable[[], AbstractContextManager[None]] | None = None  # what the framework sets for the dtype at hand
+
+    def run(self) -> Any:
+        """Calls the implementation and waits for its result, which is returned as the framework has it."""
+        if self.around is None:
+            return self.framework.wait(self.call())
+        with self.around():
+            return self.framework.wait(self.call())
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        """The inputs read back from the framework, by name, to see whether they were changed."""
+        return {name: self.framework.to_numpy(array) for name, array in self.arrays.items()}
+
+    def aliases(self, output: Any) -> bool:
+        """Whether the output shares memory with an input."""
+        return any(self.framework.shares_memory(output, array) for array in self.arrays.values())
+
+    def read(self, output: Any) -> np.ndarray:
+        """The output as NumPy, axes in canonical order. Raises TypeError if it is no array of the framework."""
+        array = self.framework.to_numpy(output)
+        return array.swapaxes(1, 2) if self.swap and array.ndim == 4 else array
+
+
+def surroundings(framework: Framework, inputs: Inputs) -> Callable[[], AbstractContextManager[None]] | None:
+    """Makes what the framework sets for calls in the dtype of the inputs; None where there is nothing to set."""
+    dtype = inputs.dtype if isinstance(inputs, SinusoidalInputs) else inputs.query.dtype.name
+    if not _surrounds(type(framework)):
+        return None
+    assert isinstance(framework, Surrounds)
+    if framework.surroundings(dtype) is None:
+        return None
+    return lambda: framework.surroundings(dtype) or nullcontext()
+
+
+@cache
+def _surrounds(framework: type) -> bool:
+    """Whether a class of frameworks is Surrounds, which is asked before each call and takes long to find out."""
+    return issubclass(framework, Surrounds)
+
+
+def clone(array: np.ndarray) -> np.ndarray:
+    """A copy in the same memory layout, gaps and stride 0 included, so that whoever writes to it harms nobody else."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if array.flags.c_contiguous or not owner.flags.c_contiguous:
+        return array.copy()
+    copy = owner.copy()
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, copy, offset, array.strides)
+
+
+def optional(to: Callable[[np.ndarray], Any], array: np.ndarray | None) -> Any:
+    return None if array is None else to(array)
+
+
+def length_first(array: np.ndarray) -> np.ndarray:
+    """(B, H, L, d) as (B, L, H, d); contiguous if it was, another memory layout kept."""
+    swapped = array.swapaxes(1, 2)
+    return np.ascontiguousarray(swapped) if array.flags.c_contiguous else swapped
+
+
+def named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The framework's arrays among the arguments, by name, the weights as ``weights.<name>``."""
+    arrays = dict(zip(("query", "key", "value"), positional[:3], strict=False)) if len(positional) > 2 else {}
+    if len(positional) > 3:
+        arrays |= {f"weights.{name}": array for name, array in positional[3].arrays().items()}
+    return arrays | {name: named[name] for name in ("mask", "bias", "x", "key_lengths", "key_padding_mask") if name in named}
