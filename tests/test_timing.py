@@ -173,10 +173,11 @@ class Hands:
 
 
 class Instant(Hands):
-    """A clock by which calls take next to no time."""
+    """A clock by which calls take next to no time, and the matrix product that they are compared with takes some."""
 
     def seconds(self, call):
-        return 1e-12, call()
+        result = call()
+        return 1.0 if getattr(result, "ndim", None) == 2 else 1e-12, result
 
 
 def test_what_no_machine_computes_was_not_computed_in_the_call():
