@@ -33,6 +33,21 @@ def neither_alignment(query, key, value, *, mask=None, causal=False):
     return direct(query, key, value, mask=mask)
 
 
+def noise_where_a_bias_hides_all(query, key, value, *, mask=None, bias=None):
+    """Gives noise in rows that a bias of −∞ hides every key from, and zeros in those that a mask does."""
+    output = direct(query, key, value, mask=mask, bias=bias)
+    if bias is None:
+        return output
+    empty = np.broadcast_to(np.isneginf(bias.astype(np.float32)).all(-1, keepdims=True), (*output.shape[:-1], 1))
+    return np.where(empty, DICE.normal(size=output.shape), output).astype(output.dtype)
+
+
+def all_is_noise(query, key, value, *, mask=None):
+    """Gives noise in every row."""
+    output = direct(query, key, value, mask=mask)
+    return DICE.normal(size=output.shape).astype(output.dtype)
+
+
 def causal_forgets_one_query(query, key, value, *, mask=None, causal=False):
     """Lays its triangle top-left, but lets a single query see every key."""
     return direct(query, key, value, mask=mask, causal=causal and query.shape[2] > 1)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from conformance.bias import GATES, bias, derivative_by_scale
+from conformance.checks.empty_rows import judge_empty_rows
 from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
@@ -143,6 +144,24 @@ def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[J
     return [judgement]
 
 
+def check_empty_rows(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """What rows that see no key give, by every route that there is, where the other rows are right."""
+    problem = subject.resolve(problem)
+    profile, inputs = judging.profile(subject, problem), judging.inputs(problem)
+    judgements = []
+    for route in subject.routes(problem):
+        try:
+            run = judging.run(subject, problem, route)
+        except Failed as failure:
+            judgements.append(Judgement(problem, str(route), failure.verdict, profile))
+            continue
+        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
+        if not verdict.message:  # where rows that see keys are wrong, these may be so for the same reason
+            verdict = judge_empty_rows(run.output, inputs)
+        judgements.append(Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output))
+    return judgements
+
+
 def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
     """An invalid request: an exception passes; so does acceptance, which the convention of the same matter shows."""
     route = subject.route(problem)
@@ -179,5 +198,6 @@ PROCEDURES: dict[str, Procedure] = {
     "untouched": check_untouched,
     "unaliased": check_unaliased,
     "unbiased": check_unbiased,
+    "empty-rows": check_empty_rows,
     "refuses": check_refuses,
 }

@@ -16,6 +16,11 @@ KEPT = 2000  # problems of an implementation that passed
 KEPT_OF_A_KIND = 500  # problems that failed in one way
 KEPT_OF_A_REQUIREMENT = 40
 SHOWN = 5  # requirements that are named
+# What is told of failures by check, where what is wrong is nothing that the diagnosis compares.
+APART = {
+    "unbiased": "Each error is within its budget, all together are systematic",
+    "empty-rows": "Rows that see no key give none of the known answers",
+}
 
 
 class Failures:
@@ -26,7 +31,7 @@ class Failures:
         self._passing: dict[str, dict[str, None]] = {}
         self._kinds: Counter[tuple[str, str]] = Counter()
         self._requirements: dict[str, dict[str, dict[str, str]]] = {}  # the first failing problems of each, with their kinds
-        self._systematic: dict[str, list[str]] = {}  # requirements of which the errors, each within its budget, are systematic
+        self._apart: dict[tuple[str, str], list[str]] = {}  # requirements by implementation and what is said of them
         self._ended: dict[str, list[str]] = {}  # requirements whose items ended the process or were ended
 
     def note(self, record: Case | Item) -> None:
@@ -35,8 +40,8 @@ class Failures:
         if isinstance(record, Item):
             if record.outcome in (Outcome.CRASH, Outcome.TIMEOUT) and record.status == "unexpected":
                 self._ended.setdefault(record.implementation, []).append(record.requirement)
-        elif _is_systematic(record):
-            apart = self._systematic.setdefault(record.implementation, [])
+        elif said := _apart(record):
+            apart = self._apart.setdefault((record.implementation, said), [])
             if record.requirement not in apart:
                 apart.append(record.requirement)
         elif record.outcome.is_failure and record.status == "unexpected":
@@ -66,16 +71,20 @@ class Failures:
                 found = ask(
                     Request(implementation=implementation.name, failing=failing, passing=tuple(passing), requirements=of_each)
                 )
-            ended, systematic = self._ended.get(implementation.name), self._systematic.get(implementation.name)
-            if failing or ended or systematic:
+            ended = self._ended.get(implementation.name)
+            apart = {said: self._apart.get((implementation.name, said)) for said in APART.values()}
+            if failing or ended or any(apart.values()):
                 found = _with_remark(found, "Left out is what ended the process or ran over the time limit", ended)
-                yield _with_remark(found, "Each error is within its budget, all together are systematic", systematic)
+                for said, identifiers in apart.items():
+                    found = _with_remark(found, said, identifiers)
+                yield found
 
 
-def _is_systematic(case: Case) -> bool:
-    """Whether what is wrong is no element of the output, but what the errors of all have in common."""
-    unbiased = requirements()[case.requirement].check == "unbiased"
-    return unbiased and case.status == "unexpected" and case.outcome is Outcome.WRONG_VALUE and case.index is None
+def _apart(case: Case) -> str:
+    """What is said of a failure that no fault of the catalogue could explain, since no element that has a value is wrong."""
+    check = requirements()[case.requirement].check
+    wrong = case.status == "unexpected" and case.outcome in (Outcome.WRONG_VALUE, Outcome.NONFINITE)
+    return APART.get(check, "") if wrong and (check != "unbiased" or case.index is None) else ""
 
 
 def _with_remark(found: Diagnosis, told: str, identifiers: Sequence[str] | None) -> Diagnosis:

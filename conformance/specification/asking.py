@@ -25,6 +25,8 @@ REFUSED = "an exception is raised"
 OTHER = "none of these"
 COARSE = 1 / 16  # of the largest number: bfloat16 throughout is nearer than this, and meanings are farther apart
 
+NEGLIGIBLE = 1e-4  # of what one token contributes to an output; weights of the tokens that count are far larger
+
 KeyProblem = AttentionProblem | MultiHeadProblem  # those with keys that can be hidden
 
 

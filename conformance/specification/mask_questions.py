@@ -17,6 +17,7 @@ from conformance.specification.asking import (
     IN_DTYPES,
     MULTI_HEAD_CROSS,
     MULTI_HEAD_SELF,
+    NEGLIGIBLE,
     ONE_ARRAY,
     OTHER,
     REFUSED,
@@ -34,7 +35,6 @@ from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Place, Question
 from conformance.values import materialise
 
-_NEGLIGIBLE = 1e-4  # of what one token contributes to an output; weights of the tokens that count are far larger
 _PADDING_SEED = 47  # hides keys in each form and shape that is asked
 _FEW_KEYS = 16  # so many can be shown one at a time, and be tried as the last one that a row sees
 
@@ -59,9 +59,9 @@ def _polarity(ask: Ask, problem: KeyProblem) -> str:
         return float(np.ptp(output[..., first:, :], axis=-2).max())
 
     shown, hidden = spread("one-key"), spread("all-but-one")
-    if shown < _NEGLIGIBLE * hidden:
+    if shown < NEGLIGIBLE * hidden:
         return "true-attends"
-    return "true-ignores" if hidden < _NEGLIGIBLE * shown else "other"
+    return "true-ignores" if hidden < NEGLIGIBLE * shown else "other"
 
 
 def _empty_row(ask: Ask, problem: KeyProblem) -> str:
@@ -83,7 +83,7 @@ def _of_rows(ask: Ask, problem: KeyProblem, rows: np.ndarray) -> str:
     nothing, loudness = _of_no_key(problem)
     if not rows.any():  # zero is zero in every dtype
         return "zeros"
-    if nothing.any() and (np.abs(rows - nothing) <= _NEGLIGIBLE * loudness + COARSE * np.abs(nothing)).all():
+    if nothing.any() and (np.abs(rows - nothing) <= NEGLIGIBLE * loudness + COARSE * np.abs(nothing)).all():
         return "zeros"
     if isinstance(problem, AttentionProblem):
         value = materialise(problem).arrays()["value"].astype(np.float64)
@@ -129,7 +129,7 @@ def _alignment(ask: Ask, problem: KeyProblem) -> str:
     last = np.zeros(length, dtype=int)
     for start in starts:
         other = ask(problem.but(edits=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
-        still = (np.abs(other - plain) <= _NEGLIGIBLE) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
+        still = (np.abs(other - plain) <= NEGLIGIBLE) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
         moved = ~np.moveaxis(still, -2, 0).reshape(length, -1).all(axis=1)
         last[moved] = start
     tried = np.array([0, *starts])

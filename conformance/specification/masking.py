@@ -261,6 +261,30 @@ _PATTERNS = (
         random=Draw(shapes="core", masks=("empty-rows.1",), forms=("b1qk", "bhqk")),
     ),
     Requirement(
+        id="ATT-MASK-043",
+        sentence="A row that sees no key gives zeros, NaN or a mean of V, whatever hides its keys.",
+        rationale="Which of them is a convention, and may depend on what hides the keys. Anything else is noise, what an earlier "
+        "call left in memory, or another row's data.",
+        source="pytorch#103963; mlx#2608; transformers#38690",
+        check="empty-rows",
+        designed=lambda: joined(
+            *(attention("wide", ALL, values="spread.1#85", mask=f"empty-rows.1:{form}#85") for form in ("b1qk", "bhqk")),
+            attention("square", ALL, values="spread.1#86", mask="left-padding.1:b11k#46", causal="top-left"),
+            attention("tall", ALL, values="spread.1#87", causal="bottom-right"),
+            attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
+            attention("wide", ALL, values="spread.1#89", bias="empty-rows.1:qk#89"),
+            attention("wide", F32, values="spread.1#90", bias="empty-rows.1:bhqk#90", mask="random.1:b1qk#90"),
+            attention("wide", F32, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
+        ),
+        random=Draw(
+            shapes="core",
+            masks=("empty-rows.1",),
+            causal=("none", "top-left"),
+            biases=("", "empty-rows.1"),
+            forms=("b1qk", "bhqk"),
+        ),
+    ),
+    Requirement(
         id="ATT-MASK-034",
         sentence="A bias constant along a row leaves the output as it is.",
         rationale="Softmax does not change when a number is added to all scores of a row.",

@@ -281,6 +281,19 @@ _MASKS = (
         exempt="In float32 scores of 1e10 keep no ordinary difference: what surely shows is a weight given to a hidden key.",
         cannot_tell=("mean", "argmax"),
     ),
+    _multi(
+        34,
+        "A row that sees no key in any head gives what zeros, NaN or a mean of V become through the output projection.",
+        "Which of them is a convention, and may depend on what hides the keys. Anything else is noise or another row's data.",
+        "pytorch#103963; pytorch#163997",
+        ("square", ALL, {"values": "gaussian.1#70", "mask": "empty-rows.1:b1qk#70"}),
+        ("square", ALL, {"values": "gaussian.1#71", "mask": "empty-rows.1:b1qk#71", **_SHARED}),
+        ("cross", F32, {"values": "gaussian.1#72", "mask": "empty-rows.1:b1qk#72", **_CROSS, **_BIASES}),
+        ("square", ALL, {"values": "gaussian.1#73", "mask": "left-padding.1:b11k#48", "causal": "top-left"}),
+        ("square", ALL, {"values": "gaussian.1#74", "key_lengths": (0, 5)}),
+        check="empty-rows",
+        random=MultiHeadDraw(masks=("empty-rows.1",), forms=("b1qk", "qk"), causal=("none", "top-left")),
+    ),
 )
 
 _CALLS = (

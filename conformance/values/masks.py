@@ -116,6 +116,12 @@ def holes(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndar
     return np.where(visible, stream.normal(*shape), -np.inf)
 
 
+@BIASES.entry("empty-rows")
+def empty_rows_of_bias(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
+    """As holes, but the rows 0, 3, 6 … are −inf throughout: what they give is a convention."""
+    return np.where(empty_rows(shape, stream, argument), stream.normal(*shape), -np.inf)
+
+
 @BIASES.entry("distance")
 def distance(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
     """−m·|i − j|, as ALiBi has it, m = 2⁻¹, 2⁻², … by head where the form has heads."""

@@ -1,0 +1,94 @@
+"""What rows that see no key may give: zeros, NaN, or a mean of V.
+
+Which of them is a convention (CON-EMPTY-ROW), and may depend on what hides the keys: a mask, −∞ in a bias, key lengths, causal.
+Anything else is in no library's documentation, and may be noise or another row's data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.oracle import expect
+from conformance.specification.asking import COARSE, NEGLIGIBLE
+from conformance.verdict import Outcome, Verdict
+from conformance.visibility import tokens_as_heads, visible_pairs
+
+Array = np.ndarray
+# What hides keys, and what stands there where it does not.
+_NONE: dict[str, Any] = {"mask": None, "causal": "none", "key_lengths": None, "bias": None}
+
+
+def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdict:
+    """Whether each row that sees no key, in multi-head attention in no head, gives one of the known answers.
+
+    A mean is of all keys where they are hidden by a finite fill. Where a mask fills so, and a bias of −∞, lengths or causal cut
+    off, it is of the keys that the mask hides, or that another of them leaves. It is compared coarsely, since more than one
+    answer is right.
+    """
+    assert isinstance(inputs, AttentionInputs | MultiHeadInputs)
+    unknown = _empty(inputs)
+    if not unknown.any():
+        return Verdict(Outcome.PASS, "Each row sees a key.")
+    got = output.astype(np.float64)
+    unknown = unknown & ~np.isnan(got).all(-1) & ~_is_zero(got, inputs)
+    for mean, known in _means(inputs):
+        if not unknown.any():
+            break
+        near = np.abs(got - mean) <= COARSE * np.abs(mean).max(initial=0.0)
+        unknown &= ~(known & near.all(-1))
+    if not unknown.any():
+        return Verdict(Outcome.PASS)
+    row = tuple(int(i) for i in np.unravel_index(int(unknown.argmax()), unknown.shape))
+    finite = bool(np.isfinite(got[row]).all())
+    first = ", ".join(f"{float(number):.6g}" for number in got[row][:3])
+    return Verdict(
+        Outcome.WRONG_VALUE if finite else Outcome.NONFINITE,
+        f"The row {row} sees no key and begins with {first}: neither zeros nor NaN nor a mean of V.",
+        index=(*row, 0),
+        got=float(got[(*row, 0)]),
+    )
+
+
+def _empty(inputs: AttentionInputs | MultiHeadInputs) -> Bool[Array, "b *h lq"]:
+    if isinstance(inputs, AttentionInputs):
+        return np.logical_not(visible_pairs(inputs).any(-1))
+    return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3)))
+
+
+def _is_zero(got: Array, inputs: AttentionInputs | MultiHeadInputs) -> Bool[Array, "b *h lq"]:
+    """Zeros, in any dtype exact; of heads, which an output projection turns into its bias."""
+    bias = inputs.weights.output_bias if isinstance(inputs, MultiHeadInputs) else None
+    if bias is None:
+        return np.asarray((got == 0).all(-1))
+    nothing = bias.astype(np.float64)
+    loudness = float(np.abs(inputs.value.astype(np.float64)).max(initial=0.0))
+    return np.asarray((np.abs(got - nothing) <= NEGLIGIBLE * loudness + COARSE * np.abs(nothing)).all(-1))
+
+
+def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, Bool[Array, "b *h lq"]]]:
+    """Means of keys, and the rows that have such keys: of all keys, then of those that some of what hides keys hides and some
+    does not, in every combination."""
+    attention = inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs)
+    there = [name for name, none in _NONE.items() if getattr(attention, name) is not none]
+    without = replace(attention, **_NONE)
+    hidden = [~visible_pairs(replace(without, **{name: getattr(attention, name)})) for name in there]
+    hidden_by = sum(np.left_shift(pairs, bit, dtype=int) for bit, pairs in enumerate(hidden))
+    kinds = [int(kind) for kind in np.unique(hidden_by) if kind]
+    equal = _of_equal_weights(inputs)
+    for count in range(len(kinds), 0, -1):
+        for chosen in combinations(kinds, count):
+            mean = expect(replace(equal, mask=np.isin(hidden_by, chosen)), "strict")
+            yield mean.output.astype(np.float64), mean.judged[..., 0]
+
+
+def _of_equal_weights(inputs: AttentionInputs | MultiHeadInputs) -> AttentionInputs | MultiHeadInputs:
+    """Inputs that give all keys equal weights: all scores are 0, and nothing is hidden."""
+    if isinstance(inputs, MultiHeadInputs):
+        weights = replace(inputs.weights, query=np.zeros_like(inputs.weights.query), query_bias=None)
+        return replace(inputs, weights=weights, mask=None, causal="none", key_lengths=None)
+    return replace(inputs, query=np.zeros_like(inputs.query), **_NONE)
