@@ -5,11 +5,17 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.page import make_page
+from conformance.page.plots import start_drawing
 from conformance.records import Run
 from conformance.reports.csv_ import results_csv, timings_csv
 from conformance.reports.junit import junit_xml
 from conformance.reports.markdown import summary_markdown
 from conformance.reports.summary import summary
+
+
+def load() -> None:
+    """What is otherwise loaded when the first report is written, which takes the half of a second."""
+    start_drawing()
 
 
 def write_reports(run: Run, folder: Path | str) -> list[Path]:

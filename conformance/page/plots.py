@@ -72,6 +72,14 @@ def plots_available() -> bool:
     return find_spec("vl_convert") is not None
 
 
+def start_drawing() -> None:
+    """Loads what draws, where it is installed: the first plot takes ten times as long as the others."""
+    if plots_available():
+        import vl_convert
+
+        vl_convert.vegalite_to_svg({"mark": "point", "data": {"values": []}}, allowed_base_urls=[])
+
+
 def draw(caption: str, description: str, specification: dict[str, Any]) -> tuple[Plot, ...]:
     """The specification as a plot, which shows what ``description`` says in words; nothing where vl-convert is not installed."""
     if not plots_available():

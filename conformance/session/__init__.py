@@ -11,6 +11,7 @@ from conformance.errors import UsageError
 def activate(config: pytest.Config) -> None:
     """Understands the options and registers the run's hooks. Ends pytest with a sentence where they make no sense."""
     from conformance.interruption import SIGNALS
+    from conformance.session.ahead import Ahead
     from conformance.session.interruption import Interruption
     from conformance.session.items import Items
     from conformance.session.options import settings_from
@@ -33,5 +34,6 @@ def activate(config: pytest.Config) -> None:
         interruption = Interruption(at_once=watchdog.end_all)
         config.pluginmanager.register(interruption, "conformance-interruption")
         config.pluginmanager.register(Recorder(settings, config, interruption, watchdog), "conformance-recorder")
+        config.pluginmanager.register(Ahead(settings, config), "conformance-ahead")
         if getattr(config.option, "maxworkerrestart", "absent") is None:
             config.option.maxworkerrestart = 10_000  # a crash costs its own item, however many there are
