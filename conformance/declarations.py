@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, CAUSALITY, COLLECTIONS, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
+from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.limits import SIZES
@@ -42,13 +42,8 @@ def unknown_words(support: Support) -> list[str]:
     """A sentence for each word of ``support`` that the suite does not know, with those that it knows."""
     if support.operation not in PROBLEM_TYPES:
         return [_sentence("operation", [support.operation], PROBLEM_TYPES)]
-    alone = [
-        f"Support.{name} is the text {getattr(support, name)!r}: write ({getattr(support, name)!r},), with the comma."
-        for name in COLLECTIONS
-        if isinstance(getattr(support, name), str)
-    ]
     unknown = [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
-    return alone or unknown or list(_senseless(support))
+    return unknown or list(_senseless(support))
 
 
 def declared_lacking(implementation: Implementation) -> tuple[str, ...]:
@@ -93,7 +88,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "multiples", _strangers(support.multiples, sizes), sizes
     yield "at_most", _strangers(support.at_most, sizes), sizes
     yield "causal", _strangers([support.causal], CAUSALITY), CAUSALITY
-    yield "scale_dtype", _strangers([support.scale_dtype or DTYPES[0]], DTYPES), DTYPES
+    yield "scale_dtype", _strangers([] if support.scale_dtype is None else [support.scale_dtype], DTYPES), DTYPES
     yield "lengths_dtype", _strangers([support.lengths_dtype], LENGTHS_DTYPES), LENGTHS_DTYPES
     yield "axes", _strangers([support.axes], AXES), AXES
     yield from _unknown_profiles(support)
