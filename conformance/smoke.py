@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from conformance.adapter import Implementation
-from conformance.declarations import contradictions, unknown_words, unread
+from conformance.declarations import advice_on_unread, contradictions, unknown_words
 from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Run
@@ -44,7 +44,7 @@ def smoke(implementation: Implementation) -> Iterator[Finding]:
     if senseless:
         return
     yield Finding(OK, "declaration", "every word of it is known")
-    yield from (Finding(NOTE, "signature", sentence) for sentence in unread(implementation))
+    yield from (Finding(NOTE, "signature", sentence) for sentence in advice_on_unread(implementation))
     missing = implementation.missing()
     if missing:
         yield Finding(NOTE, "cannot run here", missing)

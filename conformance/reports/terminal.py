@@ -5,7 +5,7 @@ from collections import Counter
 
 from tabulate import tabulate
 
-from conformance.records import Run, shares
+from conformance.records import Run
 from conformance.reports import speed, tables, tallies
 from conformance.reports.causes import causes, listed, unexplained
 from conformance.reports.format import stamp
@@ -37,10 +37,9 @@ def terminal_summary(run: Run) -> str:
         speed.self_comparison_table(run),
         tables.compiled_table(run),
         tables.missing_table(run),
+        tables.left_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
-    if any(share.fitted or share.left_out for share in shares(run.items).values()):
-        parts.append(render_table(tables.left_table(run)))
     parts.append("\n".join([*_inverted(run), *_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
     parts.append("\n".join(filter(None, (*lines(run), stamp(run)))))

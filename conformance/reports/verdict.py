@@ -17,13 +17,13 @@ def verdict(run: Run) -> str:
 
 
 def lines(run: Run) -> list[str]:
-    """The verdict, a sentence each, the most important first: the result, with how much was judged; what cannot be told; areas
-    that were left out without a word; what the failures have in common; what faults explain; what was not offered, and what of
-    signatures could not be read."""
+    """The verdict, a sentence each, the most important first: the result, with how much was judged; what of signatures could not
+    be read; what cannot be told; areas that were left out without a word; what the failures have in common; what faults explain;
+    what was not offered."""
     if not run.items and not run.conventions:
-        return [_of_timings(run)]
+        return [_of_timings(run), *unjudged.unread(run)]
     oversights = [one.sentence for one in run.undeclared]
-    return [_result(run), *run.too_little, *oversights, *causes.sentences(run), *unjudged.sentences(run)]
+    return [_result(run), *unjudged.unread(run), *run.too_little, *oversights, *causes.sentences(run), *unjudged.sentences(run)]
 
 
 def _of_timings(run: Run) -> str:
