@@ -197,6 +197,21 @@ def test_what_of_a_signature_is_not_read_stands_behind_the_result_in_every_outpu
     assert reports.lines(timed)[1] == told
 
 
+@pytest.mark.parametrize(("identifier", "word"), [("CON-POLARITY", "mask"), ("CON-PADDING-POLARITY", "key padding mask")])
+def test_masks_that_were_taken_for_their_opposite_are_told_in_every_output(tmp_path: Path, identifier: str, word: str) -> None:
+    asked = {"declared": None, "observed": "true-ignores", "agrees": None}
+    run = runs.run(tmp_path, runs.header(["fine"]), runs.item(), runs.convention("fine", identifier, **asked))
+    told = (
+        f"fine was seen to ignore keys where its {word} is True, and was judged so: if that is no accident, declare {identifier}"
+    )
+    assert reports.lines(run)[1].startswith(told)
+    assert told in reports.terminal_summary(run)
+    assert told in reports.summary_markdown(run)
+    assert told in make_page(run)
+    declared = runs.convention("fine", identifier, **{**asked, "declared": "true-ignores", "agrees": True})
+    assert len(reports.lines(runs.run(tmp_path, runs.header(["fine"]), runs.item(), declared))) == 1
+
+
 def test_many_parameters_that_are_not_read_are_a_line_and_all_of_them_in_the_table(tmp_path: Path) -> None:
     names = tuple(f"parameter_{number}" for number in range(20))
     many = [runs.implementation(f"number-{number}", unread=names) for number in range(5)]

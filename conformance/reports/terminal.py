@@ -40,7 +40,7 @@ def terminal_summary(run: Run) -> str:
         tables.left_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
-    parts.append("\n".join([*_inverted(run), *_unsound(run), *_unexpected(run)]))
+    parts.append("\n".join([*_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
     parts.append("\n".join(filter(None, (*lines(run), stamp(run)))))
     return "\n\n".join(filter(None, parts))
@@ -49,16 +49,6 @@ def terminal_summary(run: Run) -> str:
 def _dtypes(run: Run) -> list[tables.Table]:
     """Where something is unexpected: otherwise the accuracy says enough of dtypes."""
     return [tables.dtypes_table(run)] if run.unexpected else []
-
-
-def _inverted(run: Run) -> list[str]:
-    """Masks that mean the opposite of the suite's, without a declaration: an accident as likely as a choice."""
-    return [
-        f"NOTE: {c.implementation} was seen to ignore keys where its mask is True, and was judged so. "
-        'If that is no accident, declare CON-POLARITY "true-ignores".'
-        for c in run.conventions
-        if c.id == "CON-POLARITY" and c.declared is None and c.observed == "true-ignores"
-    ]
 
 
 def _unsound(run: Run) -> list[str]:
