@@ -155,7 +155,7 @@ def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode
 @click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="SECONDS", help="for each line")
 @click.option("--here", is_flag=True, hidden=True, help="in this process, which the implementation may hang or end")
 def smoke(implementation: str, time_limit: float, here: bool, **values: Any) -> ExitCode:
-    """Check the adapter itself, in a moment: types, shapes, layout, and what it declares."""
+    """Check the adapter itself: types, shapes, layout, and what it declares."""
     if not here:
         return _smoke_elsewhere(implementation, time_limit, values)
     from conformance.registry import resolve
