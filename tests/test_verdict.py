@@ -248,6 +248,28 @@ def test_dtypes_to_which_the_judgement_is_narrowed_are_a_series(tmp_path: Path) 
     assert reports.verdict(run) == "Every result is as expected: 1 judged in float32, float16 and bfloat16 alone."
 
 
+def test_what_is_offered_is_no_oversight_where_something_else_is_declared_as_lacking(tmp_path: Path) -> None:
+    less = {"outcome": Outcome.UNSUPPORTED, "without": ("causal", "grouped-heads")}
+    told = []
+    for lacks in ((), ("grouped-heads",)):
+        entry = runs.implementation("fine", features=("causal",), lacks=lacks)
+        run = runs.run(
+            tmp_path,
+            runs.header([entry], ("ATT-OUT-001", "ATT-HEAD-005")),
+            runs.item(),
+            runs.item("fine", "ATT-HEAD-005", **less),
+        )
+        told.append([one.features for one in run.undeclared])
+    assert told == [[("grouped-heads",)], []]
+
+
+def test_a_part_of_a_run_is_told_beside_a_tier_that_leaves_cases_out(tmp_path: Path) -> None:
+    header = runs.header([WIDE], ["ATT-OUT-001", "ATT-OUT-002"], tier="quick")
+    run = runs.run(tmp_path, header, runs.item(**runs.FAILS), exit_code=ExitCode.UNEXPECTED)
+    told = "The tier quick leaves cases out. Only 1 of 2 pairs of requirement and implementation were run."
+    assert reports.terminal_summary(run).endswith(f"NOT A CONFORMANCE RESULT. {told}")
+
+
 def test_a_truncated_run_is_judged_so_far(tmp_path: Path) -> None:
     path = runs.write(tmp_path / "records.jsonl", runs.header([WIDE]), runs.item(), exit_code=None)
     assert reports.verdict(read_records(path, partial=True)) == "Unfinished, so far every result is as expected: 1 judged."

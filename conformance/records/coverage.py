@@ -61,7 +61,7 @@ def undeclared(found: Coverages, implementations: Mapping[str, ImplementationEnt
     oversights = []
     for (name, area), coverage in found.items():
         entry = implementations[name]
-        features = tuple(sorted(coverage.lacking - set(entry.lacks)))
+        features = tuple(sorted(coverage.lacking - set(entry.lacks) - set(entry.features)))
         if coverage.nothing_was_asked and features:
             oversights.append(Undeclared(name, area, features))
     return tuple(oversights)
