@@ -1,6 +1,7 @@
 """Whether an adapter is sound, before conformance is judged: it takes arrays, returns one of the due shape and dtype, and raises
 on nothing that it declares. Right values are not asked for here."""
 
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from conformance.soundness import UNSOUND, Trial, variants
 from conformance.verdict import Outcome
 
 OK, FAIL, NOTE = "ok", "FAIL", "note"
+COMPILATION = 0.25  # seconds of a call with a new shape, from which on it is worth a note
 WAYS_OUT = {
     "dtype": "leave it out of Support.dtypes",
     "feature": "name it in Support.lacks",
@@ -70,6 +72,7 @@ class _Trial:
         self.judge = Judge()
         self.trial = Trial(self.subject, self.judge)
         self.base = self.trial.base
+        self.seconds: list[float] = []  # of calls, each with another shape or dtype
 
     def simplest(self) -> Finding:
         """The simplest problem, whose axes all differ in size."""
@@ -107,11 +110,12 @@ class _Trial:
         except Unsupported as lacking:
             return Finding(NOTE, f"{kind} {name}", f"declared, but never asked for, since the declaration excludes {lacking}")
         if judgement.verdict.outcome not in UNSOUND:
+            if kind != "layout":
+                self.seconds.append(judgement.seconds)
             return None
         message = self.trial.explained(judgement).rstrip(".")
-        if kind == "feature" and name in ("mask", "bias"):
-            message += self._in_other_forms(name, problem)
-        return Finding(FAIL, f"{kind} {name}", f"{message}. Mend it, or {WAYS_OUT[kind]}.")
+        forms = self._in_other_forms(name, problem) if kind == "feature" and name in ("mask", "bias") else ""
+        return Finding(FAIL, f"{kind} {name}", f"{message}{forms}." if forms else f"{message}. Mend it, or {WAYS_OUT[kind]}.")
 
     def _in_other_forms(self, name: str, problem: Problem) -> str:
         """Which forms of a mask or a bias work, where it is not all that fail."""
@@ -164,9 +168,20 @@ class _Trial:
         changed = [name for name, array in before.items() if array.tobytes() != after[name].tobytes()]
         if changed:
             notes.append(f"the call changes its input {' and '.join(changed)}")
+        yield from self._compilation(second.seconds)
         yield from (Finding(NOTE, "memory", note) for note in notes)
         if not notes:
             yield Finding(OK, "memory", "outputs are writable and their own, inputs stay as they were")
+
+    def _compilation(self, again: float) -> Iterator[Finding]:
+        """A note where new shapes cost much more than a call like an earlier one, which took ``again`` seconds."""
+        usual = statistics.median(self.seconds) if self.seconds else 0.0
+        if usual > COMPILATION and usual > 10 * again and not self.implementation.support.compiles:
+            message = (
+                f"a call with another shape or dtype takes {usual:.2g} s, one like an earlier call {again:.1g} s: if each is "
+                "compiled anew, declare Support(compiles=True)"
+            )
+            yield Finding(NOTE, "time", message)
 
     def _memory(self, first: Run, second: Run) -> Iterator[str]:
         framework = self.implementation.framework
