@@ -94,3 +94,13 @@ def test_a_ready_implementation_is_held_to_it_too(tmp_path):
     )
     with pytest.raises(UsageError, match=r"is the text 'float32': it takes names in a tuple"):
         registry.resolve(f"{file}:mine")
+
+
+@pytest.mark.parametrize(("field", "advice"), [("dtype", "did you mean dtypes"), ("xyz", "it has operation, features, lacks, ")])
+def test_a_field_that_does_not_exist(tmp_path, field, advice):
+    file = tmp_path / "mine.py"
+    file.write_text(f"from conformance.adapter import Support\n\n\nSUPPORT = Support({field}=())\n")
+    with pytest.raises(UsageError) as refused:
+        registry.resolve(f"{file}:attention")
+    assert f"Importing mine.py failed: Support has no field '{field}': {advice}" in str(refused.value)
+    assert f"{file}:4" in str(refused.value)
