@@ -116,8 +116,10 @@ def list_command() -> None:
 def describe(implementation: str, **values: Any) -> None:
     """Show what an implementation declares, and what it is seen to do on conventions."""
     from conformance.describe import describe
+    from conformance.world import outside
 
-    click.echo(describe(_implementation(implementation, values)))
+    with outside():
+        click.echo(describe(_implementation(implementation, values)))
 
 
 @main.command()
@@ -139,8 +141,10 @@ def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode
     """Judge one problem, given as its text or as the id of a golden case, on one implementation, and show the worst row of the
     output."""
     from conformance.repro import reproduce
+    from conformance.world import outside
 
-    reproduction = reproduce(text, _implementation(implementation, values), check)
+    with outside():
+        reproduction = reproduce(text, _implementation(implementation, values), check)
     click.echo(reproduction.report)
     return ExitCode.UNEXPECTED if reproduction.judgement.verdict.outcome.is_failure else ExitCode.AS_EXPECTED
 
@@ -151,16 +155,18 @@ def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode
 @click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="SECONDS", help="for each line")
 @click.option("--here", is_flag=True, hidden=True, help="in this process, which the implementation may hang or end")
 def smoke(implementation: str, time_limit: float, here: bool, **values: Any) -> ExitCode:
-    """Check the adapter itself, in a moment: types, shapes, layout, and what it declares."""
+    """Check the adapter itself: types, shapes, layout, and what it declares."""
     if not here:
         return _smoke_elsewhere(implementation, time_limit, values)
     from conformance.registry import resolve
     from conformance.smoke import FAIL, smoke
+    from conformance.world import outside
 
     sound = True
-    for finding in smoke(resolve(implementation, **function_settings(values))):
-        click.echo(str(finding))
-        sound = sound and finding.state != FAIL
+    with outside():
+        for finding in smoke(resolve(implementation, **function_settings(values))):
+            click.echo(str(finding))
+            sound = sound and finding.state != FAIL
     return ExitCode.AS_EXPECTED if sound else ExitCode.UNEXPECTED
 
 

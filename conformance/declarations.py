@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, CAUSALITY, COLLECTIONS, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
+from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.limits import SIZES
@@ -42,13 +42,8 @@ def unknown_words(support: Support) -> list[str]:
     """A sentence for each word of ``support`` that the suite does not know, with those that it knows."""
     if support.operation not in PROBLEM_TYPES:
         return [_sentence("operation", [support.operation], PROBLEM_TYPES)]
-    alone = [
-        f"Support.{name} is the text {getattr(support, name)!r}: write ({getattr(support, name)!r},), with the comma."
-        for name in COLLECTIONS
-        if isinstance(getattr(support, name), str)
-    ]
     unknown = [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
-    return alone or unknown or list(_senseless(support))
+    return unknown or list(_senseless(support))
 
 
 def declared_lacking(implementation: Implementation) -> tuple[str, ...]:
@@ -59,20 +54,28 @@ def declared_lacking(implementation: Implementation) -> tuple[str, ...]:
 
 
 def unread(implementation: Implementation) -> tuple[str, ...]:
-    """A sentence for each thing in the signature of which the suite can make nothing: it keeps its default, and is not tested."""
-    how, known = implementation.calling, ", ".join(by_name(implementation.operation))
+    """What of the signature the suite can make nothing of: parameters, which keep their defaults and are not tested, and
+    catch-alls, with their stars, unless the declaration says what they hold."""
+    how = implementation.calling
+    return (*how.strangers, *(how.takes_any if implementation.support.features is None else ()))
+
+
+def advice_on_unread(implementation: Implementation) -> tuple[str, ...]:
+    """A sentence for parameters of which the suite can make nothing, and one for catch-alls, with what can be done."""
+    names = unread(implementation)
+    strangers, catch_alls = [n for n in names if not n.startswith("*")], [n for n in names if n.startswith("*")]
     sentences = []
-    if how.strangers:
-        names = ", ".join(map(repr, how.strangers))
-        means = "means nothing to the suite and keeps its default"
-        if len(how.strangers) > 1:
-            means = "mean nothing to the suite and keep their defaults"
+    if strangers:
+        means = "mean nothing to the suite and keep their defaults"
+        if len(strangers) == 1:
+            means = "means nothing to the suite and keeps its default"
         sentences.append(
-            f"{names} {means}: the suite passes {known}; Support.parameters says which of them another name stands for"
+            f"{', '.join(map(repr, strangers))} {means}: the suite passes {', '.join(by_name(implementation.operation))}; "
+            "Support.parameters says which of them another name stands for"
         )
-    if how.takes_any and implementation.support.features is None:
+    if catch_alls:
         sentences.append(
-            f"what {' and '.join(how.takes_any)} may hold cannot be read, and is not asked for: declare it by Support.features"
+            f"what {' and '.join(catch_alls)} may hold cannot be read, and is not asked for: declare it by Support.features"
         )
     return tuple(sentences)
 
@@ -93,7 +96,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "multiples", _strangers(support.multiples, sizes), sizes
     yield "at_most", _strangers(support.at_most, sizes), sizes
     yield "causal", _strangers([support.causal], CAUSALITY), CAUSALITY
-    yield "scale_dtype", _strangers([support.scale_dtype or DTYPES[0]], DTYPES), DTYPES
+    yield "scale_dtype", _strangers([] if support.scale_dtype is None else [support.scale_dtype], DTYPES), DTYPES
     yield "lengths_dtype", _strangers([support.lengths_dtype], LENGTHS_DTYPES), LENGTHS_DTYPES
     yield "axes", _strangers([support.axes], AXES), AXES
     yield from _unknown_profiles(support)

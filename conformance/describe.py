@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from conformance.adapter import Implementation, Support
 from conformance.cases.golden import GoldenCase, case_of, load_cases
-from conformance.declarations import known_features, unread
+from conformance.declarations import advice_on_unread, known_features
 from conformance.errors import UsageError
 from conformance.faults import catalogue
 from conformance.faults.model import Fault
@@ -59,7 +59,7 @@ def describe(implementation: Implementation) -> str:
         lines += [("layouts", ", ".join(support.layouts)), ("axes", support.axes)]
     lines += [("features", ", ".join(sorted(implementation.features)) or "none"), *_not_native(implementation)]
     lines += [("called", ", ".join(f"{ours} as {theirs}" for ours, theirs in _renamed(implementation)))]
-    lines += [("not read", f"{sentence}.") for sentence in unread(implementation)]
+    lines += [("not read", f"{sentence}.") for sentence in advice_on_unread(implementation)]
     if "mask" in implementation.features or "bias" in implementation.features:
         lines.append(("mask forms", ", ".join(support.mask_forms)))
     if "key-lengths" in implementation.features:

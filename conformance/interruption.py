@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -12,6 +13,7 @@ from conformance.exit_codes import ExitCode
 
 # Ctrl-C, a request to end, a closed terminal (not on Windows).
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+TOGETHER = 0.5  # seconds within which requests are one: `timeout` makes it of the process, and of its group
 UNTOUCHED = (signal.SIG_DFL, signal.default_int_handler)
 
 
@@ -25,6 +27,7 @@ class FirstInterrupt:
 
     def __init__(self, what_is_finished: str, at_once: Callable[[], None] = lambda: None) -> None:
         self.asked = False
+        self._since = 0.0
         self._at_once = at_once
         self._sentence = f"\nInterrupted: {what_is_finished} first; Ctrl-C again stops at once."
         self._before: dict[int, Any] = {}
@@ -34,9 +37,11 @@ class FirstInterrupt:
 
         def stop(number: int, frame: FrameType | None) -> None:
             if self.asked:
+                if time.monotonic() - self._since < TOGETHER:
+                    return
                 self._at_once()
                 os._exit(ExitCode.INCONCLUSIVE)
-            self.asked = True
+            self.asked, self._since = True, time.monotonic()
             print(self._sentence, file=sys.stderr)
             then()
 

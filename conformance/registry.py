@@ -17,13 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
 from conformance.adapter import AXES, COLLECTIONS, Framework, Implementation, Support
 from conformance.errors import UsageError
 from conformance.oracle.profiles import PROFILES
 from conformance.problem import PROBLEM_TYPES
 from conformance.resources import shown
+from conformance.support_types import of_due_types
 from conformance.user_function import check_signature, load
 
 DEFAULT_FRAMEWORK = "numpy"
@@ -77,14 +76,13 @@ def resolve(
         return _builtin()[spec]
     found = load(spec)
     if isinstance(found, Implementation):
-        return found if found.source else replace(found, source=source_of(found.function))
+        sound = replace(found, support=of_due_types(spec, found.support))
+        return sound if sound.source else replace(sound, source=source_of(sound.function))
     words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile, "dtypes": dtypes, "lacks": lacks}
     given = {name: word for name, word in words.items() if word is not None}
     support = _support(spec, found, {name: _listed(word) if name in COLLECTIONS else word for name, word in given.items()})
-    name = support.framework or DEFAULT_FRAMEWORK
     known = frameworks()
-    if name not in known:
-        raise UsageError(_unknown("framework", name, known))
+    name = DEFAULT_FRAMEWORK if support.framework is None else support.framework
     words = {name: ",".join(_listed(word)) if name in COLLECTIONS else word for name, word in given.items()}
     options = tuple(f"--{option}={word}" for option, word in words.items())
     made = Implementation(spec, found, support, known[name], source_of(found), options)
@@ -121,27 +119,18 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
         raise UsageError(
             f"{spec} has an attribute conformance of type {type(support).__name__}: make it a conformance.adapter.Support."
         )
-    support = replace(support, **given)
-    support = _of_due_types(spec, support)
-    for what, value, known in (
-        ("operation", support.operation, PROBLEM_TYPES),
-        ("order of axes", support.axes, AXES),
-        ("numerics profile", support.profile, PROFILES),
+    support = of_due_types(spec, replace(support, **given))
+    for field, what, known in (
+        ("operation", "operation", PROBLEM_TYPES),
+        ("axes", "order of axes", AXES),
+        ("profile", "numerics profile", PROFILES),
+        ("framework", "framework", frameworks()),
     ):
+        value = getattr(support, field)
         if isinstance(value, str) and value not in known:
-            raise UsageError(_unknown(what, value, known))
+            place = "" if field in given else f"Support.{field} of {spec}: "
+            raise UsageError(place + _unknown(what, value, known))
     return support
-
-
-def _of_due_types(spec: str, support: Support) -> Support:
-    """The declaration, lists made sets where sets are due. Raises UsageError where a field is of another type."""
-    for name, value in vars(support).items():
-        if name in COLLECTIONS and isinstance(value, str):
-            raise UsageError(f"Support.{name} of {spec} is the text {value!r}: write ({value!r},), with the comma.")
-    try:
-        return msgspec.convert(vars(support), Support)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"The Support of {spec} is not sound: {str(error).replace('$.', '')}.") from None
 
 
 @cache

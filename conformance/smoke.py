@@ -1,14 +1,14 @@
 """Whether an adapter is sound, before conformance is judged: it takes arrays, returns one of the due shape and dtype, and raises
 on nothing that it declares. Right values are not asked for here."""
 
-import time
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from conformance.adapter import Implementation
-from conformance.declarations import contradictions, unknown_words, unread
+from conformance.declarations import advice_on_unread, contradictions, unknown_words
 from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Run
@@ -17,6 +17,7 @@ from conformance.soundness import UNSOUND, Trial, variants
 from conformance.verdict import Outcome
 
 OK, FAIL, NOTE = "ok", "FAIL", "note"
+COMPILATION = 0.25  # seconds of a call with a new shape, from which on it is worth a note
 WAYS_OUT = {
     "dtype": "leave it out of Support.dtypes",
     "feature": "name it in Support.lacks",
@@ -44,7 +45,7 @@ def smoke(implementation: Implementation) -> Iterator[Finding]:
     if senseless:
         return
     yield Finding(OK, "declaration", "every word of it is known")
-    yield from (Finding(NOTE, "signature", sentence) for sentence in unread(implementation))
+    yield from (Finding(NOTE, "signature", sentence) for sentence in advice_on_unread(implementation))
     missing = implementation.missing()
     if missing:
         yield Finding(NOTE, "cannot run here", missing)
@@ -71,30 +72,32 @@ class _Trial:
         self.judge = Judge()
         self.trial = Trial(self.subject, self.judge)
         self.base = self.trial.base
+        self.seconds: list[float] = []  # of calls, each with another shape or dtype
 
     def simplest(self) -> Finding:
         """The simplest problem, whose axes all differ in size."""
         what = f"{self.implementation.operation} on {self.implementation.framework.name} arrays"
         if self.base is None:
             return Finding(FAIL, what, "what it lacks or does not accept leaves no problem that it can be asked; see `describe`")
-        start = time.perf_counter()
         judgement = self.judge.values(self.subject, self.base)
-        seconds = time.perf_counter() - start
         if judgement.verdict.outcome is Outcome.PASS:
-            return Finding(OK, what, f"the output has the due shape, dtype and values ({seconds:.2f} s)")
+            took = f"the first call took {judgement.seconds:.2f} s"
+            return Finding(OK, what, f"the output has the due shape, dtype and values; {took}")
         unsound = self.trial.unsound(self.base)
         if unsound:
             return Finding(FAIL, what, unsound)
         return Finding(NOTE, what, f"the shape and dtype due; of the values, which `run` judges: {judgement.verdict.message}")
 
     def each(self, kind: str, names: tuple[str, ...] | list[str], make: Callable[[str], Problem | None]) -> Iterator[Finding]:
-        """One line for those that are sound, one for each that is not."""
+        """One line for those that are sound, one for each that is not; one for each of what compiles."""
         sound = []
         for name in names:
             problem = make(name)
             finding = None if problem is None else self._finding(kind, name, problem)
             if finding is not None:
                 yield finding
+            elif problem is not None and self.implementation.support.compiles:
+                yield Finding(OK, f"{kind} {name}")  # at once: each call may take as long as a line may
             elif problem is not None:
                 sound.append(name)
         if sound:
@@ -107,11 +110,12 @@ class _Trial:
         except Unsupported as lacking:
             return Finding(NOTE, f"{kind} {name}", f"declared, but never asked for, since the declaration excludes {lacking}")
         if judgement.verdict.outcome not in UNSOUND:
+            if kind != "layout":
+                self.seconds.append(judgement.seconds)
             return None
         message = self.trial.explained(judgement).rstrip(".")
-        if kind == "feature" and name in ("mask", "bias"):
-            message += self._in_other_forms(name, problem)
-        return Finding(FAIL, f"{kind} {name}", f"{message}. Mend it, or {WAYS_OUT[kind]}.")
+        forms = self._in_other_forms(name, problem) if kind == "feature" and name in ("mask", "bias") else ""
+        return Finding(FAIL, f"{kind} {name}", f"{message}{forms}." if forms else f"{message}. Mend it, or {WAYS_OUT[kind]}.")
 
     def _in_other_forms(self, name: str, problem: Problem) -> str:
         """Which forms of a mask or a bias work, where it is not all that fail."""
@@ -164,9 +168,20 @@ class _Trial:
         changed = [name for name, array in before.items() if array.tobytes() != after[name].tobytes()]
         if changed:
             notes.append(f"the call changes its input {' and '.join(changed)}")
+        yield from self._compilation(second.seconds)
         yield from (Finding(NOTE, "memory", note) for note in notes)
         if not notes:
             yield Finding(OK, "memory", "outputs are writable and their own, inputs stay as they were")
+
+    def _compilation(self, again: float) -> Iterator[Finding]:
+        """A note where new shapes cost much more than a call like an earlier one, which took ``again`` seconds."""
+        usual = statistics.median(self.seconds) if self.seconds else 0.0
+        if usual > COMPILATION and usual > 10 * again and not self.implementation.support.compiles:
+            message = (
+                f"a call with another shape or dtype takes {usual:.2g} s, one like an earlier call {again:.1g} s: if each is "
+                "compiled anew, declare Support(compiles=True)"
+            )
+            yield Finding(NOTE, "time", message)
 
     def _memory(self, first: Run, second: Run) -> Iterator[str]:
         framework = self.implementation.framework

@@ -30,7 +30,7 @@ def lines(words: Sequence[str], limit: float = LIMIT) -> Iterator[str]:
             while (line := arrived.get(timeout=limit)) is not None:
                 yield line.rstrip("\n")
         except queue.Empty:
-            yield f"FAIL  no answer within {limit:g} s: the implementation hangs, and was ended."
+            yield f"FAIL  no answer within {limit:g} s: it hangs, or takes longer, which --time-limit allows; it was ended."
             return
         finally:
             process.kill()

@@ -1,11 +1,13 @@
 """Functions of the user's own: loaded from ``module:function`` or ``path/to/file.py:function``, and checked before a call."""
 
+import dataclasses
 import difflib
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -15,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from conformance.adapter import Implementation
+from conformance.adapter import Implementation, Support
 from conformance.errors import UsageError, demand_own, told
 from conformance.parameters import (
     ALWAYS_PASSED,
@@ -183,8 +185,19 @@ def _failed(what: str, error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
         place = f"{own[-1].filename}:{own[-1].lineno}"
-    text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else told(error)
+    text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else _no_such_field(error) or told(error)
     return f"Importing {what} failed: {text} ({place})."
+
+
+def _no_such_field(error: BaseException) -> str:
+    """What Python says of an unknown field of a Support, in our words; empty for everything else."""
+    found = re.search(r"Support\.__init__\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    if found is None:
+        return ""
+    fields = [field.name for field in dataclasses.fields(Support)]
+    near = difflib.get_close_matches(found[1], fields, n=3, cutoff=0.5)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(fields)}"
+    return f"Support has no field {found[1]!r}: {advice}"
 
 
 def _functions_of(module: ModuleType) -> list[str]:

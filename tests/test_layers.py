@@ -20,7 +20,7 @@ LAYERS = (
     "cases",
     "parameters adapter",
     "limits",
-    "user_function registry routes",
+    "support_types user_function registry routes",
     "shape_budget",
     "declarations prepared harness",
     "judging soundness",

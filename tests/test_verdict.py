@@ -7,7 +7,8 @@ import pytest
 
 from conformance import reports
 from conformance.exit_codes import ExitCode
-from conformance.records import Item, Line, Run, read_records
+from conformance.page import make_page
+from conformance.records import Counts, Item, Line, Run, read_records
 from conformance.reports.causes import causes, unexplained
 from conformance.verdict import Outcome
 from tests.support import runs
@@ -181,6 +182,92 @@ def test_the_first_sentence_says_what_was_judged(tmp_path: Path, lines: list[Lin
     run = runs.run(tmp_path, header, *lines, exit_code=ExitCode(code))
     assert reports.verdict(run) == told
     assert told in reports.terminal_summary(run)
+
+
+def test_what_of_a_signature_is_not_read_stands_behind_the_result_in_every_output(tmp_path: Path) -> None:
+    told = "Not read: dropout and window keep their defaults; what *args and **kwargs may hold is not asked for."
+    entry = runs.implementation("fine", dtypes=DTYPES, unread=("dropout", "window", "*args", "**kwargs"))
+    run = runs.run(tmp_path, runs.header([entry]), runs.item())
+    assert reports.lines(run) == ["Every result is as expected: 1 judged.", told]
+    assert reports.terminal_summary(run).splitlines()[-2:] == reports.lines(run)
+    assert "as expected: 1 judged.**\n\nNot read: dropout and window" in reports.summary_markdown(run)
+    assert reports.summary(run)["verdict"] == reports.lines(run)
+    assert f'<p class="cause">{told}</p>' in make_page(run)
+    timed = runs.run(tmp_path, runs.header([entry]), runs.timing())
+    assert reports.lines(timed)[1] == told
+
+
+@pytest.mark.parametrize(("identifier", "word"), [("CON-POLARITY", "mask"), ("CON-PADDING-POLARITY", "key padding mask")])
+def test_masks_that_were_taken_for_their_opposite_are_told_in_every_output(tmp_path: Path, identifier: str, word: str) -> None:
+    asked = {"declared": None, "observed": "true-ignores", "agrees": None}
+    run = runs.run(tmp_path, runs.header(["fine"]), runs.item(), runs.convention("fine", identifier, **asked))
+    told = (
+        f"fine was seen to ignore keys where its {word} is True, and was judged so: if that is no accident, declare {identifier}"
+    )
+    assert reports.lines(run)[1].startswith(told)
+    assert told in reports.terminal_summary(run)
+    assert told in reports.summary_markdown(run)
+    assert told in make_page(run)
+    declared = runs.convention("fine", identifier, **{**asked, "declared": "true-ignores", "agrees": True})
+    assert len(reports.lines(runs.run(tmp_path, runs.header(["fine"]), runs.item(), declared))) == 1
+
+
+def test_many_parameters_that_are_not_read_are_a_line_and_all_of_them_in_the_table(tmp_path: Path) -> None:
+    names = tuple(f"parameter_{number}" for number in range(20))
+    many = [runs.implementation(f"number-{number}", unread=names) for number in range(5)]
+    run = runs.run(tmp_path, runs.header(many), *(runs.item(entry.name) for entry in many))
+    lines = reports.lines(run)[1:]
+    told = "parameter_0, parameter_1, parameter_2, parameter_3 and 16 more keep their defaults."
+    assert lines == [
+        *(f"Not read: of number-{number}, {told}" for number in range(3)),
+        "Not read: parameters of 2 more implementations, in the table Not asked.",
+    ]
+    assert reports.left_table(run).rows[4][-1] == ", ".join(names)
+
+
+def test_what_was_not_asked_is_the_same_table_in_every_output(tmp_path: Path) -> None:
+    less = {"counts": Counts(designed=2, unsupported=3), "lacking": {"layout reversed": 2, "dtype float64": 1}}
+    run = runs.run(tmp_path, runs.header(), runs.item("flawed", counts=Counts(designed=5)), runs.item(**less))
+    (row,) = reports.left_table(run).rows
+    assert row == ("fine", "2", "0", "3", "0", "100 %", "layout reversed (2), dtype float64 (1)", "–")
+    for output, title in (
+        (reports.terminal_summary(run), "\nNot asked\n"),
+        (reports.summary_markdown(run), "\n## Not asked\n"),
+        (make_page(run), "<summary>Not asked</summary>"),
+    ):
+        assert title in output
+        assert row[-2] in output
+    everything = runs.run(tmp_path, runs.header(), runs.item(counts=Counts(designed=5)))
+    for output in (reports.terminal_summary(everything), reports.summary_markdown(everything), make_page(everything)):
+        assert "Not asked" not in output
+
+
+def test_dtypes_to_which_the_judgement_is_narrowed_are_a_series(tmp_path: Path) -> None:
+    entry = runs.implementation("fine", dtypes=("float32", "float16", "bfloat16"))
+    run = runs.run(tmp_path, runs.header([entry]), runs.item())
+    assert reports.verdict(run) == "Every result is as expected: 1 judged in float32, float16 and bfloat16 alone."
+
+
+def test_what_is_offered_is_no_oversight_where_something_else_is_declared_as_lacking(tmp_path: Path) -> None:
+    less = {"outcome": Outcome.UNSUPPORTED, "without": ("causal", "grouped-heads")}
+    told = []
+    for lacks in ((), ("grouped-heads",)):
+        entry = runs.implementation("fine", features=("causal",), lacks=lacks)
+        run = runs.run(
+            tmp_path,
+            runs.header([entry], ("ATT-OUT-001", "ATT-HEAD-005")),
+            runs.item(),
+            runs.item("fine", "ATT-HEAD-005", **less),
+        )
+        told.append([one.features for one in run.undeclared])
+    assert told == [[("grouped-heads",)], []]
+
+
+def test_a_part_of_a_run_is_told_beside_a_tier_that_leaves_cases_out(tmp_path: Path) -> None:
+    header = runs.header([WIDE], ["ATT-OUT-001", "ATT-OUT-002"], tier="quick")
+    run = runs.run(tmp_path, header, runs.item(**runs.FAILS), exit_code=ExitCode.UNEXPECTED)
+    told = "The tier quick leaves cases out. Only 1 of 2 pairs of requirement and implementation were run."
+    assert reports.terminal_summary(run).endswith(f"NOT A CONFORMANCE RESULT. {told}")
 
 
 def test_a_truncated_run_is_judged_so_far(tmp_path: Path) -> None:

@@ -79,6 +79,24 @@ def test_a_library_sees_a_plain_program_whatever_the_processes(tmp_path: Path, e
         (tmp_path / "seen.json").unlink()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("smoke", "mine.py:attention"),
+        ("describe", "mine.py:attention"),
+        ("repro", PROBLEM.text, "--implementation", "mine.py:attention"),
+        ("bench", "--implementation", "mine.py:attention", "--suite", "cpu-small", "--passes", "forward", "--no-growth"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_library_that_reads_flags_passes_in_other_commands(words: tuple[str, ...], tmp_path: Path):
+    reading = LOOKING.replace("AT_IMPORT = seen()", "AT_IMPORT = seen()\nassert not sys.argv[1:], sys.argv")
+    (tmp_path / "mine.py").write_text(reading.replace("    (HERE", "    assert not sys.argv[1:], sys.argv\n    (HERE"))
+    result = run_command(*words, folder=tmp_path)
+    assert json.loads((tmp_path / "seen.json").read_text())[1]["arguments"] == 0
+    assert "AssertionError" not in result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_library_that_reads_flags_passes(workers: str, tmp_path: Path):
     reading = LOOKING.replace("    (HERE", "    if sys.argv[1:]: raise ValueError(f'unknown flags {sys.argv[1:]}')\n    (HERE")

@@ -140,7 +140,7 @@ def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[J
     slope = derivative_by_scale(inputs, judgement.profile)
     found = bias(judgement.output, judging.expected(judgement.problem, judgement.profile, subject.implementation.support), slope)
     if found.telling and found.excess > 1.0:
-        judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, found.sentence, r=found.excess))
+        judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, found.sentence, r=judgement.verdict.r))
     return [judgement]
 
 

@@ -9,17 +9,17 @@ from conformance.verdict import Outcome
 
 @dataclass
 class Coverage:
-    """The items of one implementation in one area, or in all: how many were ``judged``, how many are ``unsupported``, and the
-    features for lack of which those were not asked."""
+    """The items of one implementation in one area, or in all: how many were ``judged``, how many are ``unsupported``, and, of
+    each of those, the features for lack of which it was not asked."""
 
     judged: int = 0
     unsupported: int = 0
-    lacking: set[str] = field(default_factory=set)
+    lacking: list[frozenset[str]] = field(default_factory=list)
 
     def note(self, item: Item) -> None:
         if item.outcome is Outcome.UNSUPPORTED:
             self.unsupported += 1
-            self.lacking.update(item.without)
+            self.lacking.append(frozenset(item.without))
         self.judged += item.outcome.was_run
 
     @property
@@ -61,7 +61,13 @@ def undeclared(found: Coverages, implementations: Mapping[str, ImplementationEnt
     oversights = []
     for (name, area), coverage in found.items():
         entry = implementations[name]
-        features = tuple(sorted(coverage.lacking - set(entry.lacks)))
-        if coverage.nothing_was_asked and features:
-            oversights.append(Undeclared(name, area, features))
+        features = frozenset[str]().union(*(_wanting(one, frozenset(entry.features)) for one in coverage.lacking))
+        silent = tuple(sorted(features - set(entry.lacks)))
+        if coverage.nothing_was_asked and silent:
+            oversights.append(Undeclared(name, area, silent))
     return tuple(oversights)
+
+
+def _wanting(without: frozenset[str], offered: frozenset[str]) -> frozenset[str]:
+    """What kept an item from being asked: features that are not offered, or, where all are, those that were declined."""
+    return without - offered or without

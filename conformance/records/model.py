@@ -39,9 +39,9 @@ class Environment(Data, frozen=True, kw_only=True):
 class ImplementationEntry(Data, frozen=True, kw_only=True):
     """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
     offered natively, those that it says it ``lacks`` are not; ``routes`` says for a feature how the suite may compose it.
-    ``unread`` are sentences on what of its signature means nothing to the suite; ``limits``: those of shapes, in words.
-    ``scale_dtype``: in which the scale is held, where that is declared. ``distribution``: from which it comes, null for a file.
-    ``missing``: why it cannot run here."""
+    ``unread`` are the parameters, and with their stars the catch-alls, that mean nothing to the suite; ``limits``: those of
+    shapes, in words. ``scale_dtype``: in which the scale is held, where that is declared. ``distribution``: from which it comes,
+    null for a file. ``missing``: why it cannot run here."""
 
     name: str
     operation: str

@@ -88,10 +88,10 @@ class Run:
 
     @property
     def not_conformance(self) -> str:
-        """Why the run may not be cited as a conformance result, as a sentence; empty where it may."""
-        if self.is_complete and self.header.tier not in CONFORMANCE_TIERS:
-            return f"The tier {self.header.tier} leaves cases out."
-        return self.partial
+        """Why the run may not be cited as a conformance result, in sentences; empty where it may."""
+        tier = self.header.tier
+        leaves = self.is_complete and tier not in CONFORMANCE_TIERS
+        return " ".join(filter(None, (f"The tier {tier} leaves cases out." if leaves else "", self.partial)))
 
     @property
     def partial(self) -> str:

@@ -14,6 +14,7 @@ from conformance.reports.tables import (
     diagnosis_table,
     dtypes_table,
     failures_table,
+    left_table,
     missing_table,
     routes_table,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "failures_table",
     "growth_table",
     "junit_xml",
+    "left_table",
     "lines",
     "missing_table",
     "results_csv",

@@ -1,6 +1,7 @@
 """Numbers and headings as reports show them."""
 
 import math
+from collections.abc import Sequence
 
 from conformance.dtypes import DTYPES
 from conformance.records import Environment, Run
@@ -13,6 +14,11 @@ def short(value: float) -> str:
     if not math.isfinite(value):
         return str(value)
     return f"{value:.3g}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def ratio(value: float | None) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import TIGHTEST_FIRST
-from conformance.records import Case, Convention, ImplementationEntry, Item, Run, shares
+from conformance.records import Case, Convention, ImplementationEntry, Item, Run, Share, shares
 from conformance.reports import tallies
 from conformance.reports.format import NONE, short, sized
 
@@ -196,10 +196,12 @@ def routes_table(run: Run) -> Table:
 
 
 def left_table(run: Run) -> Table:
-    """What was left of the problems of each implementation that were not all put as they are, and why the others were not."""
+    """What was left of the problems of each implementation that were not all put as they are, why the others were not, and what
+    of its signature was not read."""
     reasons: dict[str, Counter[str]] = {}
     for item in run.items:
         reasons.setdefault(item.implementation, Counter()).update(item.lacking)
+    found = shares(run.items)
     rows = tuple(
         (
             name,
@@ -207,18 +209,27 @@ def left_table(run: Run) -> Table:
             str(share.fitted),
             str(share.unsupported - share.left_out),
             str(share.left_out),
-            f"{100 * share.left:.3g} %",
-            ", ".join(f"{reason} ({count})" for reason, count in reasons[name].most_common(SHOWN_REASONS)) or NONE,
+            f"{100 * share.left:.3g} %" if share.run or share.left_out else NONE,
+            _most_frequent(reasons.get(name, Counter())),
+            ", ".join(entry.unread) or NONE,
         )
-        for name, share in shares(run.items).items()
-        if share.fitted or share.unsupported
+        for name, entry in run.implementations.items()
+        for share in (found.get(name, Share()),)
+        if share.fitted or share.unsupported or entry.unread
     )
-    columns = ("implementation", "put as they are", "fitted", "lacking", "left out", "judged", "most frequent reasons")
+    columns = ("implementation", "as they are", "fitted", "lacking", "left out", "judged", "most frequent reasons", "not read")
     note = (
         "Problems. Fitted: their sizes were made to fit declared limits. Lacking: they need a feature, dtype or layout that is "
-        "not offered. Left out: beyond limits or the budget of shapes, or declined. Judged: the share of all but those lacking."
+        "not offered. Left out: beyond limits or the budget of shapes, or declined. Judged: the share of all but those lacking. "
+        "Not read: parameters that mean nothing to the suite and keep their defaults."
     )
     return Table("Not asked", columns, rows, note)
+
+
+def _most_frequent(reasons: Counter[str]) -> str:
+    shown = [f"{reason} ({count})" for reason, count in reasons.most_common(SHOWN_REASONS)]
+    left = len(reasons) - len(shown)
+    return ", ".join([*shown, *([f"{left} more"] if left else [])]) or NONE
 
 
 def compiled_table(run: Run) -> Table:

@@ -5,7 +5,7 @@ from collections import Counter
 
 from tabulate import tabulate
 
-from conformance.records import Run, shares
+from conformance.records import Run
 from conformance.reports import speed, tables, tallies
 from conformance.reports.causes import causes, listed, unexplained
 from conformance.reports.format import stamp
@@ -37,11 +37,10 @@ def terminal_summary(run: Run) -> str:
         speed.self_comparison_table(run),
         tables.compiled_table(run),
         tables.missing_table(run),
+        tables.left_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
-    if any(share.fitted or share.left_out for share in shares(run.items).values()):
-        parts.append(render_table(tables.left_table(run)))
-    parts.append("\n".join([*_inverted(run), *_unsound(run), *_unexpected(run)]))
+    parts.append("\n".join([*_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
     parts.append("\n".join(filter(None, (*lines(run), stamp(run)))))
     return "\n\n".join(filter(None, parts))
@@ -50,16 +49,6 @@ def terminal_summary(run: Run) -> str:
 def _dtypes(run: Run) -> list[tables.Table]:
     """Where something is unexpected: otherwise the accuracy says enough of dtypes."""
     return [tables.dtypes_table(run)] if run.unexpected else []
-
-
-def _inverted(run: Run) -> list[str]:
-    """Masks that mean the opposite of the suite's, without a declaration: an accident as likely as a choice."""
-    return [
-        f"NOTE: {c.implementation} was seen to ignore keys where its mask is True, and was judged so. "
-        'If that is no accident, declare CON-POLARITY "true-ignores".'
-        for c in run.conventions
-        if c.id == "CON-POLARITY" and c.declared is None and c.observed == "true-ignores"
-    ]
 
 
 def _unsound(run: Run) -> list[str]:

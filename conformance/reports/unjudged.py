@@ -1,13 +1,42 @@
-"""What a run did not judge: features that are not offered, and what of a signature means nothing to the suite."""
+"""What a run did not judge: what of a signature means nothing to the suite, and features that are not offered."""
 
 from collections.abc import Iterator
 
 from conformance.dtypes import DTYPES
 from conformance.records import Run, Share, shares
+from conformance.reports.format import joined
 from conformance.verdict import Outcome
 
 SHOWN = 8  # implementations of which it is said
 SHOWN_REASONS = 3
+SHOWN_UNREAD = 3  # implementations whose unread parameters have a line each,
+LONGEST = 60  # and so many characters of names in it; the table "Not asked" has all
+
+
+def unread(run: Run) -> list[str]:
+    """A line for each implementation, of a few, that has parameters of which the suite can make nothing."""
+    found = {name: entry.unread for name, entry in run.implementations.items() if entry.unread}
+    several = len(run.implementations) > 1
+    lines = [_unread(names, f"of {name}, " if several else "") for name, names in list(found.items())[:SHOWN_UNREAD]]
+    left = len(found) - SHOWN_UNREAD
+    return lines if left <= 0 else [*lines, f"Not read: parameters of {left} more implementations, in the table Not asked."]
+
+
+def _unread(names: tuple[str, ...], whose: str) -> str:
+    strangers, catch_alls = [n for n in names if not n.startswith("*")], [n for n in names if n.startswith("*")]
+    parts = []
+    if strangers:
+        parts.append(f"{_few(strangers)} {'keeps its default' if len(strangers) == 1 else 'keep their defaults'}")
+    if catch_alls:
+        parts.append(f"what {' and '.join(catch_alls)} may hold is not asked for")
+    return f"Not read: {whose}{'; '.join(parts)}."
+
+
+def _few(names: list[str]) -> str:
+    """As many as fit a line, and the number of the others."""
+    shown = [name for place, name in enumerate(names) if not place or len(", ".join(names[: place + 1])) <= LONGEST]
+    left = len(names) - len(shown)
+    return joined([*shown, f"{left} more"] if left else shown)
 
 
 def sentences(run: Run) -> list[str]:
@@ -31,7 +60,7 @@ def narrowed(run: Run) -> str:
     if len(run.implementations) > 1:
         return ""
     entry, share = next(iter(run.implementations.values())), next(iter(shares(run.items).values()), Share())
-    parts = [f"in {' and '.join(entry.dtypes)} alone"] if 0 < len(entry.dtypes) < len(DTYPES) else []
+    parts = [f"in {joined(entry.dtypes)} alone"] if 0 < len(entry.dtypes) < len(DTYPES) else []
     parts += [f"within its limits ({entry.limits})"] if entry.limits else []
     parts += [f"{share.left_out} problems left out ({1 - share.left:.0%})"] if share.left_out else []
     return "".join(f" {part}" if part.startswith("in") else f", {part}" for part in parts)
@@ -48,7 +77,6 @@ def _of(run: Run, name: str, several: bool) -> Iterator[str]:
     features = _features(run, name)
     if several and judged and left and features:
         yield f"{judged} requirements judged, {left} not offered: {', '.join(features)}."
-    yield from (f"{sentence}." for sentence in run.implementations[name].unread)
 
 
 def _features(run: Run, name: str) -> tuple[str, ...]:

@@ -17,13 +17,25 @@ def verdict(run: Run) -> str:
 
 
 def lines(run: Run) -> list[str]:
-    """The verdict, a sentence each, the most important first: the result, with how much was judged; what cannot be told; areas
-    that were left out without a word; what the failures have in common; what faults explain; what was not offered, and what of
-    signatures could not be read."""
+    """The verdict, a sentence each, the most important first: the result, with how much was judged; what of signatures could not
+    be read, and masks that were taken for their opposite; what cannot be told; areas that were left out without a word; what the
+    failures have in common; what faults explain; what was not offered."""
     if not run.items and not run.conventions:
-        return [_of_timings(run)]
+        return [_of_timings(run), *unjudged.unread(run)]
     oversights = [one.sentence for one in run.undeclared]
-    return [_result(run), *run.too_little, *oversights, *causes.sentences(run), *unjudged.sentences(run)]
+    notes = [*unjudged.unread(run), *_inverted(run)]
+    return [_result(run), *notes, *run.too_little, *oversights, *causes.sentences(run), *unjudged.sentences(run)]
+
+
+def _inverted(run: Run) -> list[str]:
+    """Masks that mean the opposite of the suite's, without a declaration: an accident as likely as a choice."""
+    words = {"CON-POLARITY": "mask", "CON-PADDING-POLARITY": "key padding mask"}
+    return [
+        f"{c.implementation} was seen to ignore keys where its {words[c.id]} is True, and was judged so: if that is no accident, "
+        f'declare {c.id} "true-ignores".'
+        for c in run.conventions
+        if c.id in words and c.declared is None and c.observed == "true-ignores"
+    ]
 
 
 def _of_timings(run: Run) -> str:

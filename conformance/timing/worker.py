@@ -30,6 +30,7 @@ from conformance.timing.clock import steady_heap
 from conformance.timing.contest import Effort, Shape, contest
 from conformance.timing.rates import Rates
 from conformance.verdict import Outcome
+from conformance.world import outside
 
 LOOK_SECONDS = 0.5  # between looks at whether the process is alive and goes on
 
@@ -143,10 +144,15 @@ class Worker:
 
 
 def _serve(connection: Connection, signs: Any, roster: Roster, threads: int, seed: int) -> None:
-    """The process: receives tasks, sends their records."""
+    """The process: receives tasks, sends their records, and has none of the arguments of the one that began it."""
     for number in SIGNALS:  # they may reach all processes; the one that the user started decides
         signal.signal(number, signal.SIG_IGN)
     steady_heap()
+    with outside():
+        _serve_tasks(connection, signs, roster, threads, seed)
+
+
+def _serve_tasks(connection: Connection, signs: Any, roster: Roster, threads: int, seed: int) -> None:
     implementations = roster.implementations()
     judge, rates = Judge(), Rates()
     subjects: dict[str, Subject] = {}
