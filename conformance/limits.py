@@ -276,7 +276,7 @@ def _smaller(problem: Problem, support: Support) -> Problem:
     alone = problem.key_lengths is None and not problem.edits  # a row of its own would test nothing
     batch = _nearest(min(problem.batch, 1 if alone else 2), _allowed("batch", support))
     problem = problem.but(batch=batch, key_lengths=_key_lengths(problem, batch, problem.key_length))
-    if isinstance(problem, AttentionProblem) and work(problem) > MOST_WORK:
+    if isinstance(problem, AttentionProblem) and problem.heads % problem.kv_heads == 0 and work(problem) > MOST_WORK:
         kv_heads, groups = min(problem.kv_heads, 2), min(problem.heads // problem.kv_heads, 2)
         problem = problem.but(**_heads(kv_heads * groups, kv_heads, support))
     return problem

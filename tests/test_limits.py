@@ -151,6 +151,32 @@ def test_conventions_are_asked_within_the_limits():
     assert subject.observe("CON-NEGATIVE-SCALE") == "ordinary"
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"at_most": {"batch": 1}},
+        {"multiples": {"query_length": 128, "key_length": 128}},
+        {"widths": (64, 128), "multiples": {"query_length": 128, "key_length": 128}, "square": True},
+    ],
+    ids=["batch", "multiples", "square"],
+)
+def test_places_of_a_question_are_fitted_and_an_invalid_request_stays_invalid(limits):
+    seen = []
+
+    def picky(query, key, value, *, mask=None, causal=False, scale=None, key_lengths=None):
+        seen.append((query.shape[0], query.shape[2]))
+        return direct(query, key, value, mask=mask, causal=causal, scale=scale, key_lengths=key_lengths)
+
+    subject = Subject(Implementation("picky", picky, Support(**limits), FRAMEWORK))
+    for convention in ("CON-NEGATIVE-SCALE", "CON-ZERO-SCALE"):
+        found = subject.observation(convention)
+        assert found.answer == "ordinary", found.places
+        assert any("key lengths" in place for place in found.where["ordinary"])
+    assert subject.observe("CON-GROUPS-REFUSED") == "refused"
+    most, multiple = limits.get("at_most", {}).get("batch", 9), limits.get("multiples", {}).get("query_length", 1)
+    assert all(batch <= most and length % multiple == 0 for batch, length in seen)
+
+
 def test_golden_cases_are_never_fitted():
     result = run_item("ATT-OUT-001", implementation(Support(widths=(64,)), direct))
     assert result.item.counts.golden == 0

@@ -77,34 +77,38 @@ class Question:
         """
         seen = _Seen(raising)
         with np.errstate(all="ignore"):  # outputs may hold anything
-            base = self._first(ask, seen)
+            base, put = self._first(ask, seen)
             for place in self.places:
                 if places == "all" or (places == "few" and place.few):
                     try:
                         problem = as_it_is_put(ask, place.change(base))
                     except Unsupported:
                         continue
-                    if problem != base:
+                    if problem != put:
                         seen.put(place.words, problem, partial(self.read, ask, problem))
         return seen.observation()
 
-    def _first(self, ask: Ask, seen: "_Seen") -> Problem:
-        """The problem that was answered first; where none is, because the implementation raises, the first it does not lack."""
+    def _first(self, ask: Ask, seen: "_Seen") -> tuple[Problem, Problem]:
+        """The problem that was answered first, and the same as it was put; where none is, because the implementation raises, the
+        first that it does not lack."""
         for dtype in ASKED_FIRST:
-            failed: tuple[Problem, Exception] | None = None
+            failed: tuple[Problem, Problem, Exception] | None = None
             for form in self.problems():
                 problem: Problem = form.but(dtype=dtype)
                 try:
-                    problem = as_it_is_put(ask, problem)
-                    seen.note(in_words(problem), problem, self.read(ask, problem))
-                    return problem
+                    put = as_it_is_put(ask, problem)
+                except Unsupported:
+                    continue
+                try:
+                    seen.note(in_words(put), put, self.read(ask, put))
+                    return problem, put
                 except Unsupported:
                     continue
                 except Exception as error:  # an implementation may raise anything
-                    failed = failed or (problem, error)
+                    failed = failed or (problem, put, error)
             if failed:
-                seen.note_failure(in_words(failed[0]), *failed)
-                return failed[0]
+                seen.note_failure(in_words(failed[1]), *failed[1:])
+                return failed[:2]
         raise Unsupported("any form of the question")
 
 
