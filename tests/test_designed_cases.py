@@ -291,6 +291,10 @@ def test_multi_head_faults_are_seen(name):
 # --------------------------------------------------------------------------------------------------------- sinusoidal
 
 
+def exponent_of_timing(pair: np.ndarray, width: int) -> np.ndarray:
+    return pair / max(1, (width + 1) // 2 - 1)
+
+
 def sinusoidal(
     inputs: SinusoidalInputs,
     first: int = 0,
@@ -300,6 +304,8 @@ def sinusoidal(
     add: Callable = lambda x, table: x + table,
 ) -> np.ndarray:
     concatenated = inputs.arrangement == "concatenated"
+    if inputs.frequencies == "d/2-1":
+        exponent = exponent_of_timing
     columns, half = np.arange(inputs.width), (inputs.width + 1) // 2
     pair, cosine = (columns % half, columns >= half) if concatenated else (columns // 2, columns % 2 == 1)
     positions = np.arange(first, first + inputs.length)[:, None].astype(np.float64)

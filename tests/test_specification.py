@@ -69,7 +69,7 @@ def test_every_designed_problem_comes_back_from_its_text():
 
 
 def test_every_valid_designed_problem_materialises_and_has_a_finite_budget():
-    special = {"put-query", "put-key", "put-value"}
+    special = {"put-query", "put-key", "put-value", "hidden-key", "hidden-value"}
     for requirement, problem in VALID:
         inputs = materialise(problem)
         edits = set() if isinstance(inputs, SinusoidalInputs) else {edit.name for edit in problem.edits}

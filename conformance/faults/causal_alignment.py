@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from conformance.faults.causal import Seen, all_where, causal_fault
 from conformance.faults.masks import masking
 from conformance.faults.model import Fault
 from conformance.inputs import AttentionInputs
+
+Array = np.ndarray
 
 ALIGNMENT = (
     "executorch: https://github.com/pytorch/executorch/issues/22426",
@@ -27,6 +31,21 @@ def _offset(change: Callable[[int, AttentionInputs], int]) -> Seen:
 
 def _surplus(inputs: AttentionInputs) -> int:
     return inputs.key.shape[2] - inputs.query.shape[2]
+
+
+def _flipped(feature: str) -> Seen:
+    """The other alignment where the inputs have the feature."""
+
+    def seen(i: Array, j: Array, offset: int, inputs: AttentionInputs) -> Array:
+        has = {
+            "bias": inputs.bias is not None,
+            "mask": inputs.mask is not None,
+            "key-lengths": inputs.key_lengths is not None,
+            "grouped-heads": inputs.query.shape[1] != inputs.key.shape[1],
+        }[feature]
+        return j <= i + ((0 if offset else _surplus(inputs)) if has else offset)
+
+    return seen
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -53,6 +72,22 @@ FAULTS: tuple[Fault, ...] = (
         ALIGNMENT,
         _offset(lambda offset, inputs: 0 if offset else _surplus(inputs)),
         UNEQUAL,
+    ),
+    *(
+        causal_fault(
+            f"causal-alignment-flips-beside-{feature}",
+            f"aligns the causal limit to the other end where {words}",
+            masking(44),
+            ALIGNMENT,
+            _flipped(feature),
+            UNEQUAL | {feature},
+        )
+        for feature, words in (
+            ("bias", "there is a bias"),
+            ("mask", "there is a mask"),
+            ("key-lengths", "there are key lengths"),
+            ("grouped-heads", "key heads are shared"),
+        )
     ),
     causal_fault(
         "causal-ignored-for-unequal-lengths",

@@ -106,4 +106,17 @@ _NESTED = tuple(
     for feature, requirements in ALONE.items()
 )
 
-FAULTS: tuple[Fault, ...] = (*_DROPPED, *_UNITED, *_NESTED)
+_MULTI_HEAD = tuple(
+    Fault(
+        id=f"multi-head-causal-dropped-with-{feature}",
+        sentence=f"leaves the causal limit out where {words}, in multi-head attention",
+        operation="multi_head_attention",
+        requirements=("ATT-HEAD-035",),
+        sources=SOURCES[frozenset({"mask", "causal"})],
+        needs=frozenset({"causal", feature}),
+        rewrite=_dropped_with("causal", feature),
+    )
+    for feature, words in (("mask", "a mask is given"), ("key-lengths", "key lengths are given"))
+)
+
+FAULTS: tuple[Fault, ...] = (*_DROPPED, *_UNITED, *_NESTED, *_MULTI_HEAD)

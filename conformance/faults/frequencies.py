@@ -206,4 +206,5 @@ _FORM = (
     ),
 )
 
+
 FAULTS: tuple[Fault, ...] = (*_FREQUENCIES, *_FORM)

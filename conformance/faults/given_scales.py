@@ -169,4 +169,20 @@ _PLACES = (
     ),
 )
 
-FAULTS: tuple[Fault, ...] = (*_VALUES, *_PATHS, *_PLACES)
+_BELOW_0 = (
+    _given("scale-without-sign", "leaves out the sign of a scale", lambda due, default: abs(due), "ATT-SCALE-015"),
+    _given(
+        "scale-below-0-not-given",
+        "takes a scale below 0 for one that was not given",
+        lambda due, default: default if due < 0 else due,
+        "ATT-SCALE-015",
+    ),
+    _given(
+        "scale-cut-off-below-minus-1",
+        "takes a scale below −1 for −1",
+        lambda due, default: max(due, -1.0),
+        "ATT-SCALE-015",
+    ),
+)
+
+FAULTS: tuple[Fault, ...] = (*_VALUES, *_PATHS, *_PLACES, *_BELOW_0)

@@ -37,6 +37,10 @@ def _without_nan(array: Array) -> Array:
     return np.where(np.isnan(array), array.dtype.type(0), array)
 
 
+def _nonfinite(array: Array) -> Array:
+    return np.logical_not(np.isfinite(array))
+
+
 def _clipped(array: Array) -> Array:
     largest = array.dtype.type(float_type(array.dtype.name).largest)
     return np.where(np.isinf(array), np.copysign(largest, array), array)
@@ -140,6 +144,15 @@ FAULTS: tuple[Fault, ...] = (
         "gives NaN everywhere once a key is infinite",
         ("ATT-NUM-005",),
         _spoiling("key", np.isinf, (0, *WHOLE_BATCH_ROW)),
+    ),
+    *(
+        _fault(
+            f"nonfinite-{name}-spoils-other-batch-rows",
+            f"gives NaN in all batch rows once a {name} is not finite, hidden or not",
+            ("ATT-NUM-013",),
+            _spoiling(name, _nonfinite, (0, *WHOLE_BATCH_ROW)),
+        )
+        for name in ("key", "value")
     ),
     _rewriting("infinite-value-clipped", "clips V to the largest finite number", "ATT-NUM-006", "value", _clipped),
     _fault(

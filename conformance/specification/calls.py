@@ -58,6 +58,9 @@ _CALLS = (
             attention("wide", ALL),
             *(attention("wide", ALL, **asked) for asked in _ASKED),
             attention("square", causal="top-left"),
+            attention("square", ALL, causal="top-left", mask="random.1:b1qk#27"),
+            attention("wide", ALL, mask="random.1:b1qk#27", bias="gaussian.1:qk#27"),
+            attention("grouped", ALL),
         ),
     ),
     Requirement(
@@ -67,7 +70,11 @@ _CALLS = (
         source="Array API standard: functions return new arrays",
         check="unaliased",
         # a single key, where V itself might be handed out
-        designed=lambda: joined(attention("wide", ALL), attention((2, 3, 3, 7, 1, 8, 8), ALL), attention("square")),
+        designed=lambda: joined(
+            attention("wide", ALL),
+            *(attention((2, 3, 3, query_length, 1, 8, 8), ALL) for query_length in (7, 1)),
+            attention("square"),
+        ),
     ),
 )
 

@@ -1,5 +1,7 @@
 """ATT-MASK, first part: boolean masks, biases, key lengths, and how they combine."""
 
+from typing import Any
+
 from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
@@ -89,6 +91,16 @@ _BIASES = (
     ),
 )
 
+_BESIDE: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
+    ("wide", ALL, {"mask": "random.1:b1qk*0.8#92"}),
+    ("wide", ALL, {"bias": "gaussian.1:qk#93"}),
+    ("wide", ALL, {"key_lengths": (9, 12)}),
+    ("grouped", ALL, {}),
+    ("wide", F32, {"scale": 0.5}),
+    ("tall", F32, {"bias": "gaussian.1:qk#97"}),
+    ("tall", F32, {"mask": "random.1:b1qk*0.8#98"}),
+)
+
 _TOGETHER = (
     Requirement(
         id="ATT-MASK-016",
@@ -146,6 +158,27 @@ _TOGETHER = (
             attention("square", F32, values="gaussian.1#32", causal="top-left", bias="distance.1:qk#0"),
         ),
         random=Draw(shapes="square", causal=("top-left",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
+    ),
+    Requirement(
+        id="ATT-MASK-044",
+        sentence="Causal over unequal lengths keeps its alignment beside a mask, a bias, key lengths or shared key heads.",
+        rationale="A path of its own for any of them may align its triangle in another way.",
+        source="keras#23040; minimind#497; flash-attention 2.1 release notes",
+        designed=lambda: joined(
+            *(
+                attention(shape, dtypes, values=f"spread.1#{seed}", causal=causal, **beside)
+                for causal in ("top-left", "bottom-right")
+                for seed, (shape, dtypes, beside) in enumerate(_BESIDE, 92)
+            )
+        ),
+        random=Draw(
+            shapes="core",
+            causal=("top-left", "bottom-right"),
+            masks=("", "random.1*0.8"),
+            forms=("b1qk",),
+            biases=("", "gaussian.1"),
+            bias_forms=("qk",),
+        ),
     ),
     Requirement(
         id="ATT-MASK-042",
@@ -269,6 +302,7 @@ _PATTERNS = (
         check="empty-rows",
         designed=lambda: joined(
             *(attention("wide", ALL, values="spread.1#85", mask=f"empty-rows.1:{form}#85") for form in ("b1qk", "bhqk")),
+            *(attention("wide", F32, values="spread.1#85", mask=f"empty-rows.1:{form}#86") for form in ("qk", "1hqk")),
             attention("square", ALL, values="spread.1#86", mask="left-padding.1:b11k#46", causal="top-left"),
             attention("tall", ALL, values="spread.1#87", causal="bottom-right"),
             attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
@@ -277,11 +311,11 @@ _PATTERNS = (
             attention("wide", F32, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
         ),
         random=Draw(
-            shapes="core",
             masks=("empty-rows.1",),
             causal=("none", "top-left"),
             biases=("", "empty-rows.1"),
-            forms=("b1qk", "bhqk"),
+            scales=(None, 0.5),
+            layouts=("contiguous", "transposed"),
         ),
     ),
     Requirement(

@@ -282,6 +282,22 @@ _MASKS = (
         cannot_tell=("mean", "argmax"),
     ),
     _multi(
+        35,
+        "Causal together with a mask, padding or key lengths: a key is visible where all show it, in cross-attention too.",
+        "One of the two is silently dropped in more than one library, or drawn another way.",
+        "keras#23040; xformers#103; minimind#497",
+        ("square", ALL, {"values": "gaussian.1#75", "causal": "top-left", "mask": "random.1:b1qk*0.8#75"}),
+        ("square", ALL, {"values": "gaussian.1#84", "causal": "top-left", "mask": "right-padding.1:b11k#47"}),
+        ("square", ALL, {"values": "gaussian.1#78", "causal": "top-left", "key_lengths": (4, 6)}),
+        *(
+            ("cross", F32, {"values": f"gaussian.1#{seed}", "causal": causal, "source": source, **hidden})
+            for seed, hidden in ((78, {"mask": "random.1:b1qk*0.8#78"}), (79, {"key_lengths": (5, 6)}))
+            for causal in ("top-left", "bottom-right")
+            for source in ("cross", "memory")
+        ),
+        random=MultiHeadDraw(causal=("top-left",), masks=("random.1*0.8", "right-padding.1"), forms=("b1qk", "b11k")),
+    ),
+    _multi(
         34,
         "A row that sees no key in any head gives what zeros, NaN or a mean of V become through the output projection.",
         "Which of them is a convention, and may depend on what hides the keys. Anything else is noise or another row's data.",

@@ -132,4 +132,18 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ),
         random=Draw(shapes="core", laws=("gaussian.1",), edits=("zero-key.1",)),
     ),
+    Requirement(
+        id="ATT-NUM-013",
+        sentence="NaN or infinity that is hidden in one batch row leaves the other batch rows as they are.",
+        rationale="What it does to its own row is a convention; one request must not spoil another.",
+        source=f"{_IEEE}, section 6.2; transformers#38690",
+        designed=lambda: joined(
+            *(
+                attention("wide", ALL, values="gaussian.1#17", edits=(f"hidden-{tensor}.1*{number}#0",), **hidden)
+                for tensor in ("key", "value")
+                for number in ("nan", "inf")
+                for hidden in ({"key_lengths": (7, 13)}, {"mask": "right-padding.1:b11k#18"})  # the second row sees all
+            )
+        ),
+    ),
 )

@@ -1,6 +1,6 @@
 """ATT-POS: the sinusoidal positional encoding."""
 
-from conformance.problem import SinusoidalProblem
+from conformance.problem import FREQUENCIES, SinusoidalProblem
 from conformance.specification.build import ALL, HALF, joined, sinusoidal
 from conformance.specification.draw import SinusoidalDraw
 from conformance.specification.model import Requirement
@@ -196,6 +196,13 @@ _ADDITION = (
         "Follows from the formula",
         sinusoidal(50, 16, ALL),
         check="repeat",
+    ),
+    _positional(
+        21,
+        "The frequencies that are asked for are given: 10000^(−2i/d), or those that fall from 1 to 1/10000.",
+        "A parameter that is read and not obeyed gives one of two encodings.",
+        f"{_VASWANI}; tensor2tensor's timing signal",
+        *(sinusoidal(11, 12, ALL, frequencies=frequencies) for frequencies in FREQUENCIES),
     ),
 )
 

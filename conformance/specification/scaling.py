@@ -119,6 +119,17 @@ _FACTOR = (
             laws=("gaussian.1",), biases=("gaussian.1", "gaussian.1*4.0"), bias_forms=("qk",), scales=(None, 0.1), shapes="core"
         ),
     ),
+    Requirement(
+        id="ATT-SCALE-015",
+        sentence="A negative scale is a factor like any other.",
+        rationale="Taken without its sign, or for none given, it turns the order of the keys about.",
+        source="Follows from the formula",
+        designed=lambda: joined(
+            *(attention("wide", ALL, values="gaussian.1#28", scale=scale) for scale in (-0.25, -2.0)),
+            attention("wide", F32, values="spread.1#29", scale=-0.05, mask="random.1:b1qk#29"),
+        ),
+        random=Draw(laws=("gaussian.1", "spread.1"), scales=(-0.1, -0.7, -3.0), shapes="core"),
+    ),
 )
 
 _FAR = (

@@ -30,6 +30,15 @@ PROBLEMS: dict[str, list[Problem]] = {
         attention("wide", bias="holes.1:bhqk#6"),
         attention("tile", bias="gaussian.1:qk#7"),
         *(attention(shape, causal=side) for shape in ("wide", "tall", "decode") for side in ("top-left", "bottom-right")),
+        *(
+            attention(shape, causal="bottom-right", **beside)
+            for shape, beside in (
+                ("grouped", {}),
+                ("wide", {"mask": "random.1:b1qk#8"}),
+                ("wide", {"bias": "gaussian.1:qk#8"}),
+                ("wide", {"key_lengths": (6, 11)}),
+            )
+        ),
         attention("square", causal="top-left"),
         attention("square", causal="top-left", mask="random.1:b1qk#8"),
         attention("square", causal="top-left", bias="gaussian.1:qk#8"),
@@ -49,6 +58,8 @@ PROBLEMS: dict[str, list[Problem]] = {
         multi_head("square", mask="random.1:b1qk#1"),
         multi_head("square", mask="right-padding.1:b11k#47"),
         multi_head("square", causal="top-left"),
+        multi_head("square", causal="top-left", mask="random.1:b1qk#1"),
+        multi_head("square", causal="top-left", key_lengths=(4, 6)),
         multi_head("square", key_lengths=(4, 6)),
     ),
 }

@@ -42,7 +42,7 @@ _PROBLEMS: dict[str, list[Problem]] = {
         attention("wide", values="gaussian.1*10000.0#18"),
         attention("wide", values="large-products.1*100000.0#23"),
         attention("wide", values="gaussian.1#25", scale=2.0, edits=("perturb-query.1#16",)),
-        *(attention("wide", values="gaussian.1#8", scale=scale) for scale in (0.1, 1.0, 2.5)),
+        *(attention("wide", values="gaussian.1#8", scale=scale) for scale in (0.1, 1.0, 2.5, -2.0)),
         attention("wide", values="gaussian.1*2048.0#11", scale=0.0002),
         attention("wide", values="gaussian.1#8", scale=0.1, mask="random.1:b1qk#8"),
         attention("wide", values="gaussian.1#8", scale=0.1, bias="gaussian.1:qk#8"),
