@@ -194,7 +194,9 @@ _VALUES = (
     _fault("smallest", "replaces hidden scores by the dtype's smallest number", _put(_smallest),
            sources=_EMPTY_ROWS, equivalent=_ONLY_EMPTY_ROWS),
     _fault("smallest-added", "adds the dtype's smallest number to hidden scores", _added(_smallest),
-           sources=_EMPTY_ROWS, equivalent=_ONLY_EMPTY_ROWS),
+           sources=_EMPTY_ROWS, dtypes=_NOT_FLOAT16, equivalent=_ONLY_EMPTY_ROWS),
+    _fault("smallest-added-in-float16", "adds float16's smallest number to hidden scores that are wider, which leaves rows "
+           "without a key their scores", _added(_smallest), "ATT-MASK-043", sources=_EMPTY_ROWS, dtypes=("float16",)),
     _fault("half-of-smallest", "replaces hidden scores by half of the dtype's smallest number",
            _put(lambda inputs: _smallest(inputs) / 2), *_LOW, dtypes=("float16",)),
     _fault("0.7-of-smallest", "replaces hidden scores by 0.7 times the dtype's smallest number",

@@ -21,9 +21,7 @@ BATCH_AND_HEADS = ("pytorch: https://github.com/pytorch/pytorch/issues/97605",)
 BROADCAST = ("jax: https://github.com/jax-ml/jax/issues/28974",)
 
 
-def _fault(
-    id: str, sentence: str, requirements: tuple[str, ...], sources: tuple[str, ...], change: Callable, why: str = ""
-) -> Fault:
+def _fault(id: str, sentence: str, requirements: tuple[str, ...], sources: tuple[str, ...], change: Callable) -> Fault:
     return Fault(
         id=id,
         sentence=sentence,
@@ -31,7 +29,6 @@ def _fault(
         sources=sources,
         needs=frozenset({"mask"}),
         rewrite=masked(change),
-        equivalent=why,
     )
 
 
@@ -229,11 +226,10 @@ _AXES = (
     ),
     _fault(
         "mask-ignored-in-form-bhq1",
-        "leaves out masks of shape (B, H, Lq, 1)",
-        (),
+        "leaves out masks of shape (B, H, Lq, 1), so that their hidden queries see all keys",
+        masking(43),
         BROADCAST,
         _ignored_in("bhq"),
-        why="It hides all keys of a query or none: what queries without a key give is a convention, the others stay the same.",
     ),
 )
 

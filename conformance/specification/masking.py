@@ -308,7 +308,7 @@ _PATTERNS = (
             attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
             attention("wide", ALL, values="spread.1#89", bias="empty-rows.1:qk#89"),
             attention("wide", F32, values="spread.1#90", bias="empty-rows.1:bhqk#90", mask="random.1:b1qk#90"),
-            attention("wide", F32, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
+            attention("wide", ALL, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
             attention((5, 8, 8, 4, 9, 40, 40), ALL, values="spread.1#99", mask="empty-rows.1:b1qk#99"),
             attention("wide", F32, values="spread.1#100", mask="empty-rows.1:b1qk#100", layout="transposed"),
         ),

@@ -77,10 +77,10 @@ def probes(fault: Fault) -> list[Problem]:
 
 
 def differs(fault: Fault, problem: Problem) -> bool:
-    """Whether the fault shows, beyond rounding, in a row that sees a key."""
+    """Whether the fault shows, beyond rounding, in a row that sees a key, or in any where it is one of the others."""
     inputs, right = tried(problem)
     wrong = fault.output(inputs)
-    if isinstance(inputs, AttentionInputs):
+    if isinstance(inputs, AttentionInputs) and "ATT-MASK-043" not in fault.requirements:
         seen = visible_pairs(inputs).any(-1)
         wrong, right = wrong[seen], right[seen]
     return not np.allclose(wrong, right, rtol=1e-5, atol=1e-5)
