@@ -8,6 +8,7 @@ from conformance.page.pictures import PackedPicture, packed
 from conformance.page.text import NAME, anchor, clean, figure
 from conformance.records import Case, Item, Run
 from conformance.reports.causes import Cause, causes
+from conformance.reports.shown import Choice
 from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, failing_dtypes, kind_of
 
 MARKS = {
@@ -19,7 +20,7 @@ MARKS = {
 }
 CASE_BYTES = 700_000  # of failing cases on the page, and
 PICTURE_BYTES = 500_000  # of their pictures: a page can be sent around
-CASES_SHOWN = 3  # of a requirement on an implementation
+CASES_SHOWN = 4  # of a requirement on an implementation: one of each dtype
 
 
 @dataclass(frozen=True)
@@ -177,13 +178,17 @@ def _shown_cases(run: Run) -> dict[tuple[str, str], list[ShownCase]]:
 
 
 def _failing(run: Run) -> dict[tuple[str, str], list[Case]]:
-    """The failing cases of each item, those with a picture first among equals."""
+    """The failing cases of each item, the unexpected ones first, in the order of all reports; those with a picture before others
+    of their dtype."""
     grouped: dict[tuple[str, str], list[Case]] = {}
+    choice = Choice(run)
     for case in run.cases:
         if case.outcome.is_failure or case.status == "unexpected":
             grouped.setdefault((case.requirement, case.implementation), []).append(case)
-    for cases in grouped.values():
-        cases.sort(key=lambda case: (case.status == "expected", case.picture is None))
+    for key, cases in grouped.items():
+        cases.sort(key=lambda case: case.picture is None)
+        known = [case for case in cases if case.status == "expected"]
+        grouped[key] = [*choice.of(case for case in cases if case.status != "expected"), *known]
     return grouped
 
 
