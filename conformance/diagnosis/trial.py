@@ -166,6 +166,14 @@ class Trial:
             self.explains.append(evidence)
             self.r = max(self.r, found.r)
 
+    def include(self, other: "Trial") -> None:
+        """Counts what other evidence says of the same candidate too."""
+        for bearing, number in other.counts.items():
+            self.counts[bearing] += number
+        self.explains += other.explains
+        self.r = max(self.r, other.r)
+        self._closeness += other._closeness
+
     @property
     def explained(self) -> int:
         return self.counts[Bearing.EXPLAINED]

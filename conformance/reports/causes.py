@@ -82,8 +82,7 @@ def sentences(run: Run) -> list[str]:
         left = [item.requirement for item in items]
         common, explained = _common_or_left(run, name, items), list(_explained(run, name, left))
         # a dtype that fails hides everything else; of a feature, the fault says more
-        first = any(cause.of_dtype and len(cause.requirements) > len(items) / 2 for cause in common)
-        found = [*common, *explained] if first else [*explained, *common]
+        found = [*common, *explained] if any(cause.of_dtype for cause in common) else [*explained, *common]
         prefix = f"{name}: " if len(run.implementations) > 1 else ""
         told += [f"{prefix}{cause.sentence}" if prefix else _capital(cause.sentence) for cause in found]
     return told
@@ -120,7 +119,9 @@ def _common_or_left(run: Run, name: str, items: Sequence[Item]) -> list[Cause]:
     failing = [item.requirement for item in items]
     explained = {identifier for cause in _explained(run, name, failing) for identifier in cause.requirements}
     left = [item for item in items if item.requirement not in explained]
-    return common or (_common(run, name, left, "other ") if len(left) < len(items) else [])
+    if common or len(left) == len(items):
+        return common
+    return [replace(cause, of_dtype=False) for cause in _common(run, name, left, "other ")]
 
 
 def _common(run: Run, name: str, items: Sequence[Item], which: str = "") -> list[Cause]:

@@ -1,0 +1,165 @@
+"""Wrong values explained dtype by dtype, where no fault explains all of them: by faults that are there in some dtypes only, and
+by lower accuracy than is due, alone or besides."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from conformance.diagnosis.accuracy import is_sharp, judged_by, looser, told
+from conformance.diagnosis.evidence import Evidence
+from conformance.diagnosis.prediction import Candidate
+from conformance.diagnosis.search import Explanation, Search
+from conformance.diagnosis.searches import Searches
+from conformance.diagnosis.trial import Trial
+from conformance.dtypes import DTYPES
+from conformance.faults.model import Fault
+
+FIRST = "float32"  # faults are told apart well in it, and it is seldom less accurate than is due
+SEEN = 8  # failing problems of a dtype that are looked at to begin with
+MORE = 64  # and to make sure that all that is wrong with it is its accuracy
+RIVALS = 6  # that explain the same
+SHARE, FURTHER = 0.75, 0.85  # of the time
+
+
+@dataclass(frozen=True)
+class Part:
+    """What explains the failures of one dtype: a fault, or lower accuracy, which is the ``claim`` that is met, or both."""
+
+    dtype: str
+    search: Search
+    claim: str = ""
+    explanation: Explanation | None = None
+
+    @property
+    def is_explained(self) -> bool:
+        return self.explanation is not None or bool(self.claim)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Of all faults that explain it."""
+        return [] if self.explanation is None else [self.explanation.trial, *self.explanation.rivals]
+
+    @property
+    def candidates(self) -> set[tuple[Fault, ...]]:
+        return {trial.candidate.faults for trial in self.trials}
+
+    @property
+    def accuracy(self) -> str:
+        """What is said of lower accuracy, if anything."""
+        return told(self.search.failing[0], self.claim) if self.claim else ""
+
+
+class ByDtype:
+    """The parts of what ``search``, for wrong values, could not explain as a whole by one of the ``faults``."""
+
+    def __init__(self, searches: Searches, search: Search, faults: Sequence[Fault]) -> None:
+        self._searches = searches
+        self._faults = [fault for fault in faults if fault.behaviour is None]
+        self._seen = [*search.failing, *search.passing, *search.more]
+        wrong = {evidence.problem.dtype for evidence in search.all_failing if "dtype" not in evidence.signs}
+        self.parts: list[Part] = []
+        for dtype in sorted(wrong, key=lambda dtype: (dtype != FIRST, DTYPES.index(dtype))):
+            self.parts.append(self._part(dtype))
+        self.explanations = list(self._explained())
+
+    @property
+    def explains_all(self) -> bool:
+        return all(part.is_explained for part in self.parts)
+
+    @property
+    def left(self) -> list[Search]:
+        """The failures that no fault explains: of each dtype that is less accurate alone, and of all others."""
+        less = [part.search for part in self.parts if part.claim and part.explanation is None]
+        others = [part.search for part in self.parts if not part.is_explained]
+        together = [evidence for search in others for evidence in search.failing]
+        return [*less, *([replace(others[0], failing=together, singles=[])] if others else [])]
+
+    def _part(self, dtype: str) -> Part:
+        within, clock = self._searches.within, self._searches.telling.clock
+        strict = within(dtype, self._seen)
+        self._seen += self._searches.more_of(dtype, SEEN - len(strict.failing), SHARE)
+        strict = within(dtype, self._seen)
+        found = self._explanation(strict, self._faults)
+        if found is not None:
+            return Part(dtype, strict, explanation=found)
+        for claim in looser(strict.failing[0]):
+            search = within(dtype, self._seen, claim)
+            if not search.failing:
+                self._seen += self._searches.more_of(dtype, MORE, SHARE)
+                search = within(dtype, self._seen, claim)
+            if not search.failing:
+                return Part(dtype, strict, claim)
+            faults = self._faults if is_sharp(search.failing[0], claim) else []
+            found = self._explanation(search, faults) if clock.left(SHARE) else None
+            if found is not None:
+                return Part(dtype, search, claim, found)
+        return Part(dtype, strict)
+
+    def _explanation(self, search: Search, faults: Sequence[Fault]) -> Explanation | None:
+        """One of the faults, or of those that explained another dtype, which are tried first."""
+        named = [fault for part in self.parts for trial in part.trials for fault in trial.candidate.faults]
+        others = [fault for fault in faults if fault not in named]
+        found = search.all_of(list(dict.fromkeys(named)), SHARE) or search.all_of(others, SHARE)
+        return found if found and 2 * found.trial.explained >= found.trial.failing else None
+
+    def _explained(self) -> Iterator[Explanation]:
+        """Each fault once, for all dtypes that it explains. Parts of which the fault does not stand are left unexplained."""
+        for parts, faults in self._alike():
+            found = self._merged(parts, faults[:RIVALS])
+            if self._stands(parts, found.trial.candidate):
+                yield found
+            else:
+                self.parts = [replace(part, claim="", explanation=None) if part in parts else part for part in self.parts]
+
+    def _stands(self, parts: Sequence[Part], candidate: Candidate) -> bool:
+        """Whether what is left unexplained in other dtypes leaves the fault its name. It does where the fault is known from
+        float32. Else it must fit what is left, and float32 be free of failures: larger budgets have room for more faults, and
+        with more digits several give the same."""
+        left = [part for part in self.parts if not part.is_explained]
+        if not left or any(part.dtype == FIRST and not part.claim for part in parts):
+            return True
+        trial = Trial(replace(candidate, only=()), "values")
+        for evidence in (evidence for part in left for evidence in part.search.failing):
+            trial.add(evidence, self._searches.predictor(trial.candidate, evidence))
+        return self.parts[0].dtype != FIRST and not trial.mispredicted
+
+    def _alike(self) -> Iterator[tuple[list[Part], list[tuple[Fault, ...]]]]:
+        """The parts that the same faults explain."""
+        left = [part for part in self.parts if part.explanation is not None]
+        while left:
+            alike, faults = left[:1], left[0].candidates
+            for part in left[1:]:
+                if faults & part.candidates:
+                    alike, faults = [*alike, part], faults & part.candidates
+            yield alike, [trial.candidate.faults for trial in alike[0].trials if trial.candidate.faults in faults]
+            left = [part for part in left if part not in alike]
+
+    def _merged(self, parts: Sequence[Part], faults: Sequence[tuple[Fault, ...]]) -> Explanation:
+        less = tuple((part.dtype, part.accuracy) for part in parts if part.claim)
+        best, *rivals = sorted((self._everywhere(each, parts) for each in faults), key=lambda trial: trial.rank)
+        unknown = tuple(part.dtype for part in self.parts if not part.is_explained)
+        return Explanation(best, sum(len(part.search.more) for part in parts), tuple(rivals), less, unknown)
+
+    def _everywhere(self, faults: tuple[Fault, ...], parts: Sequence[Part]) -> Trial:
+        """The faults in all dtypes, if nothing speaks against them in any other; else in those of the ``parts`` only."""
+        dtypes = tuple(sorted((part.dtype for part in parts), key=DTYPES.index))
+        candidate = Candidate(faults)
+        self._seen += self._searches.against(candidate, FURTHER)
+        elsewhere, passing = Trial(candidate, "values"), Trial(candidate, "values")
+        for evidence in self._judged():
+            if evidence.problem.dtype not in dtypes:
+                trial = elsewhere if "values" in evidence.signs else passing
+                trial.add(evidence, self._searches.predictor(candidate, evidence))
+        everywhere = elsewhere.right_where_it_shows and passing.right_where_it_shows
+        whole = Trial(candidate if everywhere else Candidate(faults, dtypes), "values")
+        for part in parts:
+            whole.include(next(trial for trial in part.trials if trial.candidate.faults == faults))
+        if everywhere:
+            whole.include(passing)
+        return whole
+
+    def _judged(self) -> list[Evidence]:
+        """All that was seen, judged by the accuracy that each dtype has."""
+        claims = {part.dtype: part.claim for part in self.parts}
+        due = [evidence for evidence in self._seen if "dtype" not in evidence.signs]
+        judged = (judged_by(evidence, claims.get(evidence.problem.dtype, "")) for evidence in due)
+        return [evidence for evidence in judged if evidence is not None]
