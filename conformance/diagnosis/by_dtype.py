@@ -14,6 +14,7 @@ from conformance.dtypes import DTYPES
 from conformance.faults.model import Fault
 
 FIRST = "float32"  # faults are told apart well in it, and it is seldom less accurate than is due
+OTHERWISE = "float64"  # of all dtypes, it is computed in a way of its own most often
 SEEN = 8  # failing problems of a dtype that are looked at to begin with
 MORE = 64  # and to make sure that all that is wrong with it is its accuracy
 RIVALS = 6  # that explain the same
@@ -111,16 +112,18 @@ class ByDtype:
                 self.parts = [replace(part, claim="", explanation=None) if part in parts else part for part in self.parts]
 
     def _stands(self, parts: Sequence[Part], candidate: Candidate) -> bool:
-        """Whether what is left unexplained in other dtypes leaves the fault its name. It does where the fault is known from
-        float32. Else it must fit what is left, and float32 be free of failures: larger budgets have room for more faults, and
-        with more digits several give the same."""
+        """Whether what is left unexplained in other dtypes leaves the fault its name. Only float64 may be left, which often is
+        computed in another way: other faults that give nearly the same differ in some dtype. The fault must be known from
+        float32, or fit what is left where float32 is free of failures: larger budgets have room for more faults."""
         left = [part for part in self.parts if not part.is_explained]
-        if not left or any(part.dtype == FIRST and not part.claim for part in parts):
-            return True
+        if not left or [part.dtype for part in left] != [OTHERWISE]:
+            return not left
+        if self.parts[0].dtype == FIRST:
+            return self.parts[0] in parts and not self.parts[0].claim
         trial = Trial(replace(candidate, only=()), "values")
-        for evidence in (evidence for part in left for evidence in part.search.failing):
+        for evidence in left[0].search.failing:
             trial.add(evidence, self._searches.predictor(trial.candidate, evidence))
-        return self.parts[0].dtype != FIRST and not trial.mispredicted
+        return not trial.mispredicted
 
     def _alike(self) -> Iterator[tuple[list[Part], list[tuple[Fault, ...]]]]:
         """The parts that the same faults explain."""
