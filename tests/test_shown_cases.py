@@ -96,3 +96,14 @@ def test_a_short_line_names_the_failure_that_it_is_like(tmp_path: Path) -> None:
     causal = done.stdout.partition("\nATT-MASK-009 on ")[2].partition("\n___")[0]
     assert "dtype=float16" in causal, "the first failures in float16 are shown, however many were in float64"
     assert "as others" not in done.stdout
+
+
+def test_the_page_tells_of_a_requirement_what_concerns_it(tmp_path: Path) -> None:
+    found = runs.explanation(requirements=REQUIREMENTS[:4], sentence="matches fault scale-missing.")
+    rest = "no known fault explains 8 failing cases in float64."
+    lines = failing_where(lambda requirement, dtype, text: dtype == "float64" or requirement < "ATT-OUT-005")
+    (row,) = rows(made(tmp_path, *lines, runs.diagnosis(explanations=(found,), remarks=(rest,))))
+    assert row.diagnosis_of("ATT-OUT-001") == "Matches fault scale-missing."
+    assert row.diagnosis_of("ATT-OUT-009") == "No known fault explains 8 failing cases in float64."
+    (row,) = rows(made(tmp_path, *lines, runs.diagnosis(explanations=(found,), remarks=())))
+    assert row.diagnosis_of("ATT-OUT-009") == "Matches fault scale-missing."

@@ -87,6 +87,12 @@ class Row:
     causes: tuple[Cause, ...]
     areas: tuple[AreaResults | None, ...]
     diagnosis: tuple[str, ...]
+    explained: dict[str, str]  # requirements that faults explain, with the sentence that does
+
+    def diagnosis_of(self, requirement: str) -> str:
+        """The sentence that concerns it: of the fault that explains it, else of what no fault explains, if there is such."""
+        others = [line for line in self.diagnosis if line not in self.explained.values()]
+        return self.explained.get(requirement) or next(iter(others or self.diagnosis), "")
 
     @property
     def counts(self) -> Counter[str]:
@@ -115,7 +121,7 @@ def rows(run: Run) -> list[Row]:
     for item in run.items:
         items.setdefault((item.implementation, run.requirements[item.requirement].area), []).append(item)
     anchors = {identifier: anchor(identifier, number) for number, identifier in enumerate(run.requirements)}
-    lines = _diagnoses(run)
+    lines, explained = _diagnoses(run), _explained(run)
     folded: dict[str, tuple[Cause, ...]] = {}
     for cause in causes(run):
         folded[cause.implementation] = (*folded.get(cause.implementation, ()), cause)
@@ -130,7 +136,8 @@ def rows(run: Run) -> list[Row]:
         )
         version = f" {entry.framework_version}" if entry.framework_version else ""
         about = f"{entry.framework}{version}, {entry.device}"
-        made.append(Row(place, clean(name, NAME), about, entry.missing or "", folded.get(name, ()), results, lines.get(name, ())))
+        told = lines.get(name, ()), explained.get(name, {})
+        made.append(Row(place, clean(name, NAME), about, entry.missing or "", folded.get(name, ()), results, *told))
     return made
 
 
@@ -138,9 +145,23 @@ def _diagnoses(run: Run) -> dict[str, tuple[str, ...]]:
     """Sentences by implementation, each with a capital letter."""
     lines: dict[str, tuple[str, ...]] = {}
     for diagnosis in run.diagnoses:
-        sentences = tuple(line[:1].upper() + line[1:] for line in diagnosis.lines)
+        sentences = tuple(map(_capital, diagnosis.lines))
         lines[diagnosis.implementation] = lines.get(diagnosis.implementation, ()) + sentences
     return lines
+
+
+def _explained(run: Run) -> dict[str, dict[str, str]]:
+    """By implementation, the requirements that faults explain, with their sentences."""
+    found: dict[str, dict[str, str]] = {}
+    for diagnosis in run.diagnoses:
+        for explanation in diagnosis.explanations:
+            sentence = _capital(explanation.sentence)
+            found.setdefault(diagnosis.implementation, {}).update(dict.fromkeys(explanation.requirements, sentence))
+    return found
+
+
+def _capital(line: str) -> str:
+    return line[:1].upper() + line[1:]
 
 
 def _entries(
