@@ -1,7 +1,11 @@
 """A dtype that fails for a reason of its own does not hide what is wrong with the others."""
 
 import numpy as np
+import pytest
 
+from conformance.diagnosis.measure import name_less_accurate
+from conformance.faults import catalogue
+from conformance.judging import Judge
 from conformance.records import read_records
 from tests import fakes
 from tests.test_diagnosis import diagnosis_of, run
@@ -77,6 +81,12 @@ def test_what_one_dtype_has_besides_is_not_explained_and_does_not_hide_the_fault
     assert found.named == ("mask-ignored",)
     assert "leaves the mask out, in float32, float16 and bfloat16; " in fault
     assert rest.startswith("no known fault explains ") and " in float64 with wrong values" in rest
+
+
+@pytest.mark.parametrize("only", ["", "float16"])
+def test_the_measurement_asks_for_faults_beside_lower_accuracy(only):
+    fault = catalogue()["multi-head-causal-one-key-late"]
+    assert name_less_accurate(fault, only, Judge()).verdict == "first"
 
 
 def test_a_run_lists_under_the_fault_what_fails_in_float64_too(tmp_path):

@@ -89,5 +89,5 @@ def _under(evidence: Evidence, claim: str) -> Expected | None:
 
 
 def _of_table(inputs: SinusoidalInputs, dtype: str, profile: str) -> np.ndarray:
-    """The budget of a table in another dtype."""
-    return expect(replace(inputs, dtype=dtype, x=None), profile).budget
+    """The budget of a table in another dtype, and of its sum with x."""
+    return expect(replace(inputs, dtype=dtype), profile).budget

@@ -106,7 +106,7 @@ class ByDtype:
         """Each fault once, for all dtypes that it explains. Parts of which the fault does not stand are left unexplained."""
         for parts, faults in self._alike():
             found = self._merged(parts, faults[:RIVALS])
-            if self._stands(parts, found.trial.candidate):
+            if found.trial.explains_nearly_all and self._stands(parts, found.trial.candidate):
                 yield found
             else:
                 self.parts = [replace(part, claim="", explanation=None) if part in parts else part for part in self.parts]
@@ -137,32 +137,38 @@ class ByDtype:
             left = [part for part in left if part not in alike]
 
     def _merged(self, parts: Sequence[Part], faults: Sequence[tuple[Fault, ...]]) -> Explanation:
+        """The faults on what was seen of all dtypes, and on more that tells them apart."""
+        failures = [evidence.problem for part in parts for evidence in part.search.failing]
+        more = self._searches.against([Candidate(each) for each in faults], failures, FURTHER)
+        seen = self._judged([*self._seen, *more])
+        trials = [self._everywhere(each, parts, seen, more) for each in faults]
+        best, *others = sorted(trials, key=lambda trial: (not trial.explains_nearly_all, trial.barely, trial.rank))
+        rivals = tuple(t for t in others if t.explains_nearly_all and t.candidate.only == best.candidate.only)
         less = tuple((part.dtype, part.accuracy) for part in parts if part.claim)
-        best, *rivals = sorted((self._everywhere(each, parts) for each in faults), key=lambda trial: trial.rank)
         unknown = tuple(part.dtype for part in self.parts if not part.is_explained)
-        return Explanation(best, sum(len(part.search.more) for part in parts), tuple(rivals), less, unknown)
+        return Explanation(best, len(more) + sum(len(part.search.more) for part in parts), rivals, less, unknown)
 
-    def _everywhere(self, faults: tuple[Fault, ...], parts: Sequence[Part]) -> Trial:
+    def _everywhere(
+        self, faults: tuple[Fault, ...], parts: Sequence[Part], seen: Sequence[Evidence], more: Sequence[Evidence]
+    ) -> Trial:
         """The faults in all dtypes, if nothing speaks against them in any other; else in those of the ``parts`` only."""
         dtypes = tuple(sorted((part.dtype for part in parts), key=DTYPES.index))
-        candidate = Candidate(faults)
-        self._seen += self._searches.against(candidate, FURTHER)
-        elsewhere, passing = Trial(candidate, "values"), Trial(candidate, "values")
-        for evidence in self._judged():
-            if evidence.problem.dtype not in dtypes:
-                trial = elsewhere if "values" in evidence.signs else passing
+        candidate, new = Candidate(faults), {evidence.problem for evidence in more}
+        own, elsewhere, passing = (Trial(candidate, "values") for _ in range(3))
+        for part in parts:
+            own.include(next(trial for trial in part.trials if trial.candidate.faults == faults))
+        for evidence in seen:
+            if evidence.problem.dtype not in dtypes or evidence.problem in new:
+                trial = own if evidence.problem.dtype in dtypes else elsewhere if "values" in evidence.signs else passing
                 trial.add(evidence, self._searches.predictor(candidate, evidence))
         everywhere = elsewhere.right_where_it_shows and passing.right_where_it_shows
-        whole = Trial(candidate if everywhere else Candidate(faults, dtypes), "values")
-        for part in parts:
-            whole.include(next(trial for trial in part.trials if trial.candidate.faults == faults))
         if everywhere:
-            whole.include(passing)
-        return whole
+            own.include(passing)
+        return own if everywhere else replace(own, candidate=Candidate(faults, dtypes))
 
-    def _judged(self) -> list[Evidence]:
-        """All that was seen, judged by the accuracy that each dtype has."""
+    def _judged(self, seen: Sequence[Evidence]) -> list[Evidence]:
+        """What was seen, judged by the accuracy that each dtype has."""
         claims = {part.dtype: part.claim for part in self.parts}
-        due = [evidence for evidence in self._seen if "dtype" not in evidence.signs]
+        due = [evidence for evidence in seen if "dtype" not in evidence.signs]
         judged = (judged_by(evidence, claims.get(evidence.problem.dtype, "")) for evidence in due)
         return [evidence for evidence in judged if evidence is not None]

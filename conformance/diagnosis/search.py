@@ -70,7 +70,7 @@ class Search:
     def all_of(self, faults: Sequence[Fault], share: float) -> Explanation | None:
         """One fault that explains nearly all failures, tried in the order given and given up at what it does not explain."""
         self.singles += self._tried(alone(faults), self.failing, share, least=NEARLY_ALL)
-        return self._settled([trial for trial in self.singles if trial.explains_nearly_all])
+        return self._settled([trial for trial in self.singles if trial.checked and trial.explains_nearly_all])
 
     @property
     def nearest(self) -> Trial | None:

@@ -87,10 +87,13 @@ class Searches:
         self._know(found)
         return found
 
-    def against(self, candidate: Candidate, share: float) -> list[Evidence]:
-        """Evidence of more problems that pass, on which the candidate would show."""
+    def against(self, rivals: Sequence[Candidate], failures: Sequence[Problem], share: float) -> list[Evidence]:
+        """Evidence of more problems: on which rivals differ from the first one, and that passed, on which some would show."""
         telling = self.telling
-        found = look_at(telling.examiner, telling.against(candidate, self.known), never, telling.clock, share)
+        problems = dict.fromkeys(telling.apart(rivals, failures))
+        problems |= dict.fromkeys(problem for rival in rivals for problem in telling.against(rival, self.known))
+        new = [problem for problem in problems if problem not in self.known]
+        found = look_at(telling.examiner, new, never, telling.clock, share) if new else []
         self._know(found)
         return found
 

@@ -48,16 +48,17 @@ class Telling:
         rivals = rivals[:RIVALS]
         passing = self._unknown(self.passing, known, rivals)
         failing = [problem for problem in self.failing if problem not in known]
-        dtypes = self.only or self.examiner.subject.implementation.support.dtypes
         found = dict.fromkeys(_renewed(failures, known) or _renewed(varied(self.failing, FRESH), known))
         found |= dict.fromkeys(varied(failing, self.batch))
         found |= dict.fromkeys(self._where(rivals, passing, _shows))
-        if len(rivals) > 1:
-            varying = [
-                other for problem in failures for other in (*weakened(problem), *sharpened(problem, dtypes), *enlarged(problem))
-            ]
-            found |= dict.fromkeys(self._where(rivals, varying, unlike))
+        found |= dict.fromkeys(self.apart(rivals, failures))
         return [problem for problem in found if problem not in known]
+
+    def apart(self, rivals: Sequence[Candidate], failures: Sequence[Problem]) -> list[Problem]:
+        """Variations of the failures on which rivals differ from the first one."""
+        dtypes = self.only or self.examiner.subject.implementation.support.dtypes
+        varied = (other for one in failures for other in (*weakened(one), *sharpened(one, dtypes), *enlarged(one)))
+        return list(self._where(rivals, varied, unlike)) if len(rivals) > 1 else []
 
     def against(self, candidate: Candidate, known: set[Problem]) -> list[Problem]:
         """New problems that pass, on which the candidate would show."""
