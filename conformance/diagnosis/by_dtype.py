@@ -58,8 +58,10 @@ class ByDtype:
         self._seen = [*search.failing, *search.passing, *search.more]
         wrong = {evidence.problem.dtype for evidence in search.all_failing if "dtype" not in evidence.signs}
         self.parts: list[Part] = []
-        for dtype in sorted(wrong, key=lambda dtype: (dtype != FIRST, DTYPES.index(dtype))):
+        for dtype in sorted(wrong, key=lambda dtype: (dtype != FIRST, dtype == OTHERWISE, DTYPES.index(dtype))):
             self.parts.append(self._part(dtype))
+            if not self.parts[-1].is_explained and dtype != OTHERWISE:  # nothing stands beside that
+                break
         self.explanations = list(self._explained())
 
     @property
@@ -141,7 +143,8 @@ class ByDtype:
         failures = [evidence.problem for part in parts for evidence in part.search.failing]
         more = self._searches.against([Candidate(each) for each in faults], failures, FURTHER)
         seen = self._judged([*self._seen, *more])
-        trials = [self._everywhere(each, parts, seen, more) for each in faults]
+        clock = self._searches.telling.clock
+        trials = [self._everywhere(each, parts, seen, more) for n, each in enumerate(faults) if n == 0 or clock.left(FURTHER)]
         best, *others = sorted(trials, key=lambda trial: (not trial.explains_nearly_all, trial.barely, trial.rank))
         rivals = tuple(t for t in others if t.explains_nearly_all and t.candidate.only == best.candidate.only)
         less = tuple((part.dtype, part.accuracy) for part in parts if part.claim)

@@ -106,7 +106,9 @@ def _explained(
     parts = ByDtype(searches, search, faults) if sign == "values" and not searches.in_company else None
     found = parts.explanations if parts else []
     if parts and found and parts.explains_all:
-        return found, parts.left
+        less = len(found) == 1 and found[0].less_accurate
+        second = search.beside(found[0].trial.candidate, faults) if less else None
+        return ([second], []) if second else (found, parts.left)
     together = search.combined(faults)
     if together or not parts or not found:
         return together, [] if together else [search]

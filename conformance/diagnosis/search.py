@@ -72,6 +72,13 @@ class Search:
         self.singles += self._tried(alone(faults), self.failing, share, least=NEARLY_ALL)
         return self._settled([trial for trial in self.singles if trial.checked and trial.explains_nearly_all])
 
+    def beside(self, candidate: Candidate, faults: Sequence[Fault]) -> Explanation | None:
+        """The candidate, which explains some dtypes, with one more fault in the others."""
+        best = [trial for trial in self.singles if trial.candidate.faults == candidate.faults]
+        tried = self._with_one_in_some_dtypes(best, [fault for fault in faults if fault.behaviour is None])
+        found = self._settled([trial for trial in tried if trial.explains_nearly_all])
+        return found if found is not None and len(_names(found)) <= ARBITRARY else None
+
     @property
     def nearest(self) -> Trial | None:
         """What explains most of the failures, if more than half, and is right where it shows; for want of an explanation."""
