@@ -107,8 +107,8 @@ class ByDtype:
     def _explained(self) -> Iterator[Explanation]:
         """Each fault once, for all dtypes that it explains. Parts of which the fault does not stand are left unexplained."""
         for parts, faults in self._alike():
-            found = self._merged(parts, faults[:RIVALS])
-            if found.trial.explains_nearly_all and self._stands(parts, found.trial.candidate):
+            found = self._merged(parts, faults)
+            if found is not None and self._stands(parts, found.trial.candidate):
                 yield found
             else:
                 self.parts = [replace(part, claim="", explanation=None) if part in parts else part for part in self.parts]
@@ -135,39 +135,42 @@ class ByDtype:
             for part in left[1:]:
                 if faults & part.candidates:
                     alike, faults = [*alike, part], faults & part.candidates
-            yield alike, [trial.candidate.faults for trial in alike[0].trials if trial.candidate.faults in faults]
+            yield alike, sorted(faults, key=lambda each: _least_barely(alike, each))
             left = [part for part in left if part not in alike]
 
-    def _merged(self, parts: Sequence[Part], faults: Sequence[tuple[Fault, ...]]) -> Explanation:
-        """The faults on what was seen of all dtypes, and on more that tells them apart."""
+    def _merged(self, parts: Sequence[Part], faults: Sequence[tuple[Fault, ...]]) -> Explanation | None:
+        """The faults on what was seen of all dtypes, and on more that tells them apart, as far as there is time; None where that
+        refutes them."""
         failures = [evidence.problem for part in parts for evidence in part.search.failing]
-        more = self._searches.against([Candidate(each) for each in faults], failures, FURTHER)
-        seen = self._judged([*self._seen, *more])
-        clock = self._searches.telling.clock
-        trials = [self._everywhere(each, parts, seen, more) for n, each in enumerate(faults) if n == 0 or clock.left(FURTHER)]
-        best, *others = sorted(trials, key=lambda trial: (not trial.explains_nearly_all, trial.barely, trial.rank))
-        rivals = tuple(t for t in others if t.explains_nearly_all and t.candidate.only == best.candidate.only)
+        more = self._searches.against([Candidate(each) for each in faults[:RIVALS]], failures, FURTHER)
+        seen, clock = self._judged([*self._seen, *more]), self._searches.telling.clock
+        compared = [each for n, each in enumerate(faults) if n == 0 or (n < RIVALS and clock.left(FURTHER))]
+        trials = [trial for each in compared if (trial := self._everywhere(each, parts, seen, more)).explains_nearly_all]
+        best = min(trials, key=lambda trial: (trial.barely, trial.rank), default=None)
+        if best is None:
+            return None
+        only = best.candidate.only
+        rivals = [trial for trial in trials if trial is not best and trial.candidate.only == only]
+        rivals += [replace(_within(parts, each), candidate=Candidate(each, only)) for each in faults if each not in compared]
         less = tuple((part.dtype, part.accuracy) for part in parts if part.claim)
         unknown = tuple(part.dtype for part in self.parts if not part.is_explained)
-        return Explanation(best, len(more) + sum(len(part.search.more) for part in parts), rivals, less, unknown)
+        return Explanation(best, len(more) + sum(len(part.search.more) for part in parts), tuple(rivals), less, unknown)
 
     def _everywhere(
         self, faults: tuple[Fault, ...], parts: Sequence[Part], seen: Sequence[Evidence], more: Sequence[Evidence]
     ) -> Trial:
         """The faults in all dtypes, if nothing speaks against them in any other; else in those of the ``parts`` only."""
-        dtypes = tuple(sorted((part.dtype for part in parts), key=DTYPES.index))
-        candidate, new = Candidate(faults), {evidence.problem for evidence in more}
-        own, elsewhere, passing = (Trial(candidate, "values") for _ in range(3))
-        for part in parts:
-            own.include(next(trial for trial in part.trials if trial.candidate.faults == faults))
+        own, dtypes, new = _within(parts, faults), {part.dtype for part in parts}, {evidence.problem for evidence in more}
+        candidate = Candidate(faults)
+        elsewhere, passing = (Trial(candidate, "values") for _ in range(2))
         for evidence in seen:
             if evidence.problem.dtype not in dtypes or evidence.problem in new:
                 trial = own if evidence.problem.dtype in dtypes else elsewhere if "values" in evidence.signs else passing
                 trial.add(evidence, self._searches.predictor(candidate, evidence))
-        everywhere = elsewhere.right_where_it_shows and passing.right_where_it_shows
-        if everywhere:
-            own.include(passing)
-        return own if everywhere else replace(own, candidate=Candidate(faults, dtypes))
+        if not elsewhere.right_where_it_shows or not passing.right_where_it_shows:
+            return own
+        own.include(passing)
+        return replace(own, candidate=candidate)
 
     def _judged(self, seen: Sequence[Evidence]) -> list[Evidence]:
         """What was seen, judged by the accuracy that each dtype has."""
@@ -175,3 +178,18 @@ class ByDtype:
         due = [evidence for evidence in seen if "dtype" not in evidence.signs]
         judged = (judged_by(evidence, claims.get(evidence.problem.dtype, "")) for evidence in due)
         return [evidence for evidence in judged if evidence is not None]
+
+
+def _within(parts: Sequence[Part], faults: tuple[Fault, ...]) -> Trial:
+    """What the parts say of the faults, taken to be there in their dtypes only."""
+    dtypes = tuple(sorted((part.dtype for part in parts), key=DTYPES.index))
+    trial = Trial(Candidate(faults, dtypes), "values")
+    for part in parts:
+        trial.include(next(one for one in part.trials if one.candidate.faults == faults))
+    return trial
+
+
+def _least_barely(parts: Sequence[Part], faults: tuple[Fault, ...]) -> tuple[float, ...]:
+    """Sorts faults that explain the same: what fits only where budgets are wide comes last."""
+    trial = _within(parts, faults)
+    return (trial.barely, *trial.rank)
