@@ -8,6 +8,8 @@ from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison
 from conformance.records import Case, Item, Run
 from conformance.reports import tallies
+from conformance.reports.causes import causes, unexplained
+from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
 
 SHOWN = 10  # errors that GitHub shows of a step
@@ -58,9 +60,9 @@ def place_of(source: str, folder: Path, root: Path) -> Place:
 
 
 def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
-    grouped = tallies.cases_by_item(run)
-    for item in run.unexpected:
-        cases = grouped.get((item.requirement, item.implementation), [])
+    grouped, choice = tallies.unexpected_by_item(run), Choice(run)
+    for item in _apart_first(run):
+        cases = choice.of(grouped.get((item.requirement, item.implementation), []))
         yield _error(
             f"{item.requirement} on {item.implementation}: {item.outcome}",
             _message(run, item, cases),
@@ -76,10 +78,21 @@ def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
         yield _error(f"{one.area} of {one.implementation} was not judged", one.sentence, places[one.implementation])
 
 
+def _apart_first(run: Run) -> Iterator[Item]:
+    """The unexpected results, those first that have no cause in common with others, then the first of each cause."""
+    found = causes(run)
+    firsts = {(cause.implementation, cause.requirements[0]) for cause in found}
+    apart = {(item.implementation, item.requirement) for item in unexplained(run, found)}
+    for chosen in (apart, firsts, None):
+        for item in run.unexpected:
+            key = item.implementation, item.requirement
+            if key in chosen if chosen is not None else key not in apart | firsts:
+                yield item
+
+
 def _message(run: Run, item: Item, cases: list[Case]) -> str:
     """Sentence, reason, and an unexpected case, if possible of the item's outcome, with the command that shows it again."""
-    unexpected = [case for case in cases if case.status == "unexpected"]
-    shown = next((case for case in unexpected if case.outcome is item.outcome), unexpected[0] if unexpected else None)
+    shown = next((case for case in cases if case.outcome is item.outcome), cases[0] if cases else None)
     told = [run.requirements[item.requirement].sentence, item.reason]
     if shown is not None:
         told += [shown.text, shown.message, shown.repro]

@@ -1,13 +1,17 @@
 """Whether an implementation is right but less accurate than it says: within the budget of a looser profile or narrower dtype."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from conformance.diagnosis.evidence import Evidence, excess
+import numpy as np
+
+from conformance.diagnosis.evidence import Evidence, excess, with_output
 from conformance.dtypes import DTYPES, float_type
-from conformance.inputs import SinusoidalInputs
+from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.oracle import Expected, expect
-from conformance.oracle.profiles import PROFILES, TIGHTEST_FIRST
+from conformance.oracle.profiles import PROFILES, TIGHTEST_FIRST, roundoffs
+
+SHARP = 2.0**-22
 
 
 def less_accurate(failing: Sequence[Evidence]) -> str:
@@ -15,19 +19,59 @@ def less_accurate(failing: Sequence[Evidence]) -> str:
     compared = [evidence for evidence in failing if evidence.output is not None]
     if not compared:
         return ""
-    for claim, words in _claims(compared[0]).items():
+    for claim in _claims(compared[0]):
         if all(_meets(evidence, claim) for evidence in compared):
-            return words
+            return told(compared[0], claim)
     return ""
 
 
-def _claims(evidence: Evidence) -> dict[str, str]:
-    """Profiles for attention, and dtypes for a table of sines, with what is said of an implementation that keeps to each."""
+def told(evidence: Evidence, claim: str) -> str:
+    """What is said of an implementation that keeps to the claim: profiles for attention, and dtypes for a table of sines."""
     if isinstance(evidence.inputs, SinusoidalInputs):
-        narrower = sorted(DTYPES, key=lambda name: float_type(name).unit_roundoff)
-        return {name: f"outputs are as accurate as a table in {name}" for name in narrower}
-    profiles = TIGHTEST_FIRST[evidence.problem.dtype]
-    return {name: f"outputs are within the budget of the profile {name} ({PROFILES[name]})" for name in profiles}
+        return f"outputs are as accurate as a table in {claim}"
+    return f"outputs are within the budget of the profile {claim} ({PROFILES[claim]})"
+
+
+def looser(evidence: Evidence) -> Iterator[str]:
+    """The claims that leave more room than the one by which it was judged, the tightest first."""
+    claims = _claims(evidence)
+    own = evidence.problem.dtype if isinstance(evidence.inputs, SinusoidalInputs) else evidence.profile
+    yield from claims[claims.index(own) + 1 :] if own in claims else claims
+
+
+def is_sharp(evidence: Evidence, claim: str) -> bool:
+    """Whether faults can be told apart as well under the claim as in float32."""
+    if isinstance(evidence.inputs, SinusoidalInputs):
+        return float_type(claim).unit_roundoff <= SHARP
+    units = roundoffs(claim, evidence.problem.dtype)
+    return max(units.scores, units.probabilities) <= SHARP
+
+
+def judged_by(evidence: Evidence, claim: str) -> Evidence | None:
+    """The same output judged by another claim; as it is without one. None where that cannot be."""
+    if not claim or evidence.output is None:
+        return evidence
+    allowed = _under(evidence, claim)
+    if allowed is None:
+        return None
+    changed = {"claim": claim} if isinstance(evidence.inputs, SinusoidalInputs) else {"claim": claim, "profile": claim}
+    others = {sign: how for sign, how in evidence.signs.items() if sign != "values"}
+    again = with_output(replace(evidence, expected=allowed, **changed), evidence.output)  # type: ignore[arg-type]
+    return replace(again, signs={**others, **again.signs})
+
+
+def expected_by(inputs: Inputs, evidence: Evidence) -> Expected:
+    """What is due for other ``inputs``, with the budget that the claim of the evidence leaves."""
+    expected = expect(inputs, evidence.profile)
+    if not evidence.claim or not isinstance(inputs, SinusoidalInputs):
+        return expected
+    return replace(expected, budget=expected.budget + _of_table(inputs, evidence.claim, evidence.profile))
+
+
+def _claims(evidence: Evidence) -> tuple[str, ...]:
+    if isinstance(evidence.inputs, SinusoidalInputs):
+        return tuple(sorted(DTYPES, key=lambda name: float_type(name).unit_roundoff))
+    return TIGHTEST_FIRST[evidence.problem.dtype]
 
 
 def _meets(evidence: Evidence, claim: str) -> bool:
@@ -39,6 +83,11 @@ def _meets(evidence: Evidence, claim: str) -> bool:
 def _under(evidence: Evidence, claim: str) -> Expected | None:
     """What is right, with the budget that the claim leaves; None where the claim does not go with the dtype."""
     if isinstance(evidence.inputs, SinusoidalInputs):
-        looser = expect(replace(evidence.inputs, dtype=claim, x=None), evidence.profile)
-        return replace(evidence.expected, budget=evidence.expected.budget + looser.budget)
+        more = _of_table(evidence.inputs, claim, evidence.profile)
+        return replace(evidence.expected, budget=evidence.expected.budget + more)
     return expect(evidence.inputs, claim) if claim in TIGHTEST_FIRST[evidence.problem.dtype] else None
+
+
+def _of_table(inputs: SinusoidalInputs, dtype: str, profile: str) -> np.ndarray:
+    """The budget of a table in another dtype, and of its sum with x."""
+    return expect(replace(inputs, dtype=dtype), profile).budget

@@ -24,6 +24,9 @@ FEATURES: dict[str, str] = {
     "no-projection-bias": "without biases of the projections",
     "no-output-projection": "without an output projection",
     "output-bias": "with a bias of the output projection",
+    "no-output-bias": "without a bias of the output projection",
+    "separate-biases": "where only some of the projections have biases",
+    "separate-values": "where keys and values are projected from different inputs",
     "many-heads": "with several heads",
     "inner-width": "where the inner width is not that of the model",
     "odd-width": "at odd widths",
@@ -104,7 +107,9 @@ def _sizes() -> Iterator[tuple[str, Condition]]:
     yield "with several heads of keys and values", _beyond("kv_heads", 1)
     for alignment in ("top-left", "bottom-right"):
         yield f"with a {alignment} causal limit", _is("causal", alignment)
+    yield "with a single position", _is("length", 1)
     for tile in TILES:
+        yield f"with more than {tile} positions", _beyond("length", tile)
         yield f"with more than {tile} keys", _beyond("key_length", tile)
         yield f"with more than {tile} queries", _beyond("query_length", tile)
 
@@ -138,6 +143,8 @@ def _contents(problems: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
         for part, words in (("form", "of the form"), ("name", "of the kind")):
             for value in sorted({getattr(recipe, part) for recipe in recipes}):
                 yield f"with a {field} {words} {value}", _made(field, part, value)
+    for frequencies in sorted({getattr(problem, "frequencies", "default") for problem in problems} - {"default"}):
+        yield f"with the frequencies {frequencies}", _is("frequencies", frequencies)
     for law in sorted({problem.values.name for problem in problems} - {"golden"}):
         yield f"with values of the law {law}", _made("values", "name", law)
 

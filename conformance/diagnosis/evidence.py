@@ -45,7 +45,8 @@ class Evidence:
     ``inputs`` are as the implementation got them, after the suite's rewriting; ``expected`` is right under ``profile``.
     ``output`` has the due dtype (another one was rounded to it) and shape; it is None where there is none to compare. ``signs``
     says by SIGNS what is wrong and how, as text that is equal for equal faults; it is empty where the problem passes.
-    ``probed``: the signs that several calls show were looked for.
+    ``probed``: the signs that several calls show were looked for. ``claim``: the looser accuracy by which it is judged, where
+    that is not what the implementation says of itself.
     """
 
     problem: Problem
@@ -58,6 +59,7 @@ class Evidence:
     signs: Mapping[str, str] = field(default_factory=dict)
     probed: bool = False
     message: str = ""
+    claim: str = ""
 
     @property
     def passes(self) -> bool:

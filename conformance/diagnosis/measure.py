@@ -1,9 +1,10 @@
 """How good the diagnosis is: every fault of the catalogue, as an implementation, must be named; what is none of it must not be.
 
-Four questions. *Named*: with the whole catalogue, is a fault named first, or one that outputs do not tell from it? *Two at
-once*: are both named where an implementation has two? *Left out*: where a fault is missing from the catalogue, is nothing named
-in its place but what really gives the same outputs? *Right*: is nothing named for implementations that are right, though they
-may round where they should not?
+Five questions. *Named*: with the whole catalogue, is a fault named first, or one that outputs do not tell from it? *Two at
+once*: are both named where an implementation has two? *Less accurate*: is a fault named where float64 is computed in float32
+besides, be it in all dtypes or in one of 16 bits? *Left out*: where a fault is missing from the catalogue, is nothing named in
+its place but what really gives the same outputs? *Right*: is nothing named for implementations that are right, though they may
+round where they should not?
 """
 
 import time
@@ -17,9 +18,11 @@ from tabulate import tabulate
 
 from conformance.adapter import Implementation
 from conformance.checks.items import Effort, ItemRun
+from conformance.diagnosis import lower_accuracy
 from conformance.diagnosis.diagnosing import diagnose
 from conformance.diagnosis.evidence import Examiner
 from conformance.diagnosis.kinds import kind_of
+from conformance.diagnosis.lower_accuracy import in_float32
 from conformance.diagnosis.model import Diagnosis, Finding
 from conformance.diagnosis.simulation import Predictor
 from conformance.diagnosis.trial import Bearing, bearing
@@ -58,6 +61,7 @@ class Naming:
 QUESTIONS: dict[str, str] = {
     "named": "faults",
     "two at once": "pairs of faults",
+    "less accurate": "faults where float64 is computed in float32",
     "left out": "faults left out of the catalogue",
     "right": "implementations that are right, held against the strictest profile",
 }
@@ -102,6 +106,13 @@ def name_two(first: Fault, second: Fault, judge: Judge) -> Naming:
     """Diagnoses both at once as an implementation."""
     both = {first.id, second.id}
     return _named(at_once(first, second), "two at once", judge, list(catalogue().values()), lambda named: set(named) == both)
+
+
+def name_less_accurate(fault: Fault, only: str, judge: Judge) -> Naming:
+    """Diagnoses the fault, in one dtype ``only`` if that is given, as an implementation that computes float64 in float32."""
+    known, own = list(catalogue().values()), (fault.id,)
+    found = _named(in_float32(fault, only), "less accurate", judge, known, lambda named: named == own)
+    return replace(found, subject=f"{fault.id}@{only}" if only else fault.id)
 
 
 def at_once(first: Fault, second: Fault) -> Fault:
@@ -195,20 +206,22 @@ class Measurement:
 
     @property
     def in_order(self) -> bool:
-        return self.share >= TARGET and not any(self.of(question, "wrong") for question in ("two at once", "left out", "right"))
+        others = [question for question in QUESTIONS if question != "named"]
+        return self.share >= TARGET and not any(self.of(question, "wrong") for question in others)
 
 
 def jobs_for(faults: Sequence[Fault]) -> list[Job]:
     """Every fault to be named; LEFT_OUT of them, evenly spread over the catalogue, once more without themselves; PAIRS of them;
-    and, where ``faults`` are the whole catalogue, the implementations that are right."""
+    and, where ``faults`` are the whole catalogue, some with less accuracy, and the implementations that are right."""
     chosen = [fault for fault in faults if not fault.equivalent]
     spread = chosen[:: max(1, len(chosen) // LEFT_OUT)][:LEFT_OUT]
-    right = variants() if len(faults) == len(catalogue()) else {}
+    whole = len(faults) == len(catalogue())
     return [
         *((fault.id, "named") for fault in chosen),
         *((fault.id, "left out") for fault in spread),
         *((f"{first.id}+{second.id}", "two at once") for first, second in pairs(chosen)),
-        *((name, "right") for name in right),
+        *((name, "less accurate") for name in (lower_accuracy.chosen(chosen) if whole else ())),
+        *((name, "right") for name in (variants() if whole else ())),
     ]
 
 
@@ -244,6 +257,9 @@ def _naming(job: Job) -> Naming:
     (subject, question), judge = job, judge_of_process()
     if question == "right":
         return name_right(subject, judge)
+    if question == "less accurate":
+        name, _, only = subject.partition("@")
+        return name_less_accurate(catalogue()[name], only, judge)
     if question == "two at once":
         first, second = (catalogue()[name] for name in subject.split("+"))
         return name_two(first, second, judge)
@@ -255,6 +271,7 @@ def report(measurement: Measurement, form: str = "simple") -> str:
     doubtful = [
         *measurement.of("named", "more", "nothing", "wrong", "passed"),
         *measurement.of("two at once", "nothing", "wrong"),
+        *measurement.of("less accurate", "more", "nothing", "wrong", "passed"),
     ]
     doubtful += [*measurement.of("left out", "wrong"), *measurement.of("right", "wrong")]
     rows = [

@@ -1,6 +1,6 @@
 """What a diagnosis says, as data, and as the sentences that people read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -20,7 +20,9 @@ class Finding:
 
     ``passing`` problems were compared, of which none contradicts; ``fresh`` ones were run to make sure. ``r`` is the largest
     error / budget against the faults' own outputs, None where there are none to compare. ``alike``: the faults that explain the
-    same as well, so that outputs do not tell which it is. ``problems`` are those that were explained.
+    same as well, so that outputs do not tell which it is. ``problems`` are those that were explained. ``less_accurate``: dtypes
+    that are less accurate besides, and what is said of that. ``open``: dtypes that fail in other ways, so that nobody knows
+    whether the faults are there too.
     """
 
     sign: str
@@ -32,6 +34,8 @@ class Finding:
     r: float | None
     alike: tuple[Fault, ...] = ()
     problems: tuple[Problem, ...] = ()
+    less_accurate: tuple[tuple[str, str], ...] = ()
+    open: tuple[str, ...] = ()
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -66,27 +70,34 @@ class Finding:
         if self.alike:
             others = "; ".join(f"{fault.id} ({fault.sentence})" for fault in self.alike)
             text += f"; outputs do not tell it from {others}"
+        for dtype, how in self.less_accurate:
+            text += f"; {dtype} is less accurate besides: {how}"
         return text + "."
 
     def _sentences(self) -> Iterator[str]:
         for fault in self.faults:
             only = self.candidate.within(fault)
-            yield f"{fault.sentence}, in {' and '.join(only)} only" if only else fault.sentence
+            where = f", in {_all_of(only)}{'' if self.open else ' only'}" if only else ""
+            yield f"{fault.sentence}{where}"
 
 
 @dataclass(frozen=True)
 class Unexplained:
     """Failures of one sign that no fault of the catalogue explains, and what can be said of them all the same: ``failing`` were
-    run again, ``alike`` were recorded that fail so."""
+    run again, ``alike`` were recorded that fail so; ``dtypes`` are theirs, where faults explain the others;
+    ``less_accurate``: outputs are right, and not as accurate as is due."""
 
     sign: str
     failing: int
     alike: int
     observations: tuple[str, ...]
+    dtypes: tuple[str, ...] = ()
+    less_accurate: bool = False
 
     def __str__(self) -> str:
         told = "; ".join(self.observations)
         cases = "case" if self.failing == 1 else "cases"
+        cases += f" in {_all_of(self.dtypes)}" if self.dtypes else ""
         cases += f" (of {self.alike}, the others were not run again)" if self.alike > self.failing else ""
         return f"no known fault explains {self.failing} failing {cases} with {SIGNS[self.sign]}{f': {told}' if told else ''}."
 
@@ -112,6 +123,12 @@ class Diagnosis:
         return tuple(dict.fromkeys(fault.id for finding in self.findings for fault in finding.faults))
 
     @property
+    def less_accurate(self) -> frozenset[str]:
+        """Dtypes of which it is told that they are less accurate than is due, beside a fault or in place of one."""
+        besides = (dtype for finding in self.findings for dtype, _ in finding.less_accurate)
+        return frozenset([*besides, *(dtype for part in self.unexplained if part.less_accurate for dtype in part.dtypes)])
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences on what no fault explains."""
         remarks = [str(part) for part in self.unexplained]
@@ -127,6 +144,10 @@ class Diagnosis:
     def lines(self) -> tuple[str, ...]:
         """One sentence for each finding, then for what is left."""
         return (*(str(finding) for finding in self.findings), *self.remarks)
+
+
+def _all_of(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def _rounded_up(r: float) -> str:

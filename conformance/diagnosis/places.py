@@ -1,4 +1,5 @@
-"""Where in the output an implementation is wrong, and how: which rows, heads and batch rows, and what the error is like."""
+"""Where in the output an implementation is wrong, and how: which rows, heads and batch rows, or positions and frequencies, and
+what the error is like."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,7 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from conformance.diagnosis.evidence import Evidence
-from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.diagnosis.positions import element, pattern
+from conformance.diagnosis.slices import one_of
+from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.visibility import tokens_as_heads, visible_pairs
 
 Array = np.ndarray
@@ -27,10 +30,8 @@ def described(failing: Sequence[Evidence]) -> list[str]:
 
 
 def _wrong(evidence: Evidence) -> Array:
-    """Wrong elements as (batch, heads, rows, columns); what has no heads has one."""
+    """Wrong elements as (batch, heads, rows, columns); the output of multi-head attention has one head."""
     wrong = np.asarray(evidence.excess() > 1.0)
-    if wrong.ndim == 2:
-        return wrong[None, None]
     return wrong[:, None] if wrong.ndim == 3 else wrong
 
 
@@ -38,46 +39,34 @@ def _first(evidence: Evidence) -> str:
     index = np.argwhere(evidence.excess() > 1.0)[0]
     if evidence.expected.rows is not None:
         index[-2] = evidence.expected.rows[index[-2]]
-    return f"the first wrong element is at {tuple(int(i) for i in index)} of {evidence.problem.text}"
+    place = tuple(int(i) for i in index)
+    told = element(place, evidence.inputs) if isinstance(evidence.inputs, SinusoidalInputs) else place
+    return f"the first wrong element is at {told} of {evidence.problem.text}"
 
 
 def _pattern(evidence: Evidence) -> str:
     """The narrowest pattern that holds all wrong elements."""
+    if isinstance(evidence.inputs, SinusoidalInputs):
+        wrong = np.asarray(evidence.excess() > 1.0)
+        rows = evidence.expected.rows
+        judged = np.arange(wrong.shape[-2]) if rows is None else rows
+        return pattern(wrong if wrong.ndim == 3 else wrong[None], evidence.inputs, judged)
     wrong = _wrong(evidence)
     parts = [words for axis in (_batch_rows, _heads, _rows, _columns) if (words := axis(wrong, evidence))]
-    return f"wrong are {', '.join(parts)}" if parts else "wrong elements are in all rows, heads and batch rows"
-
-
-def _one_of(marks: Array, one: str, many: str) -> str:
-    """Which of several slices hold something wrong; nothing where all do."""
-    count, places = len(marks), np.flatnonzero(marks)
-    if count == 1 or len(places) == count:
-        return ""
-    if len(places) == 1:
-        return f"only {one} {places[0]} of {count}" if 0 < places[0] < count - 1 else f"only the {_end(places[0])} {one}"
-    if places[0] > 0 and len(places) == count - places[0]:
-        return f"only {many} from {places[0]} on"
-    if len(places) == places[-1] + 1:
-        return f"only the first {len(places)} {many} of {count}" if count > 3 else f"only the first {many}"
-    if (places % 2 == 1).all():
-        return f"only {many} of odd number"
-    return f"only some {many}"
-
-
-def _end(place: int) -> str:
-    return "first" if place == 0 else "last"
+    everywhere = "all rows, heads and batch rows" if isinstance(evidence.inputs, AttentionInputs) else "all rows and batch rows"
+    return f"wrong are {', '.join(parts)}" if parts else f"wrong elements are in {everywhere}"
 
 
 def _batch_rows(wrong: Array, evidence: Evidence) -> str:
-    return _one_of(np.asarray(wrong.any((1, 2, 3))), "batch row", "batch rows")
+    return one_of(np.asarray(wrong.any((1, 2, 3))), "batch row", "batch rows")
 
 
 def _heads(wrong: Array, evidence: Evidence) -> str:
-    return _one_of(np.asarray(wrong.any((0, 2, 3))), "head", "heads")
+    return one_of(np.asarray(wrong.any((0, 2, 3))), "head", "heads")
 
 
 def _columns(wrong: Array, evidence: Evidence) -> str:
-    return _one_of(np.asarray(wrong.any((0, 1, 2))), "column", "columns")
+    return one_of(np.asarray(wrong.any((0, 1, 2))), "column", "columns")
 
 
 def _rows(wrong: Array, evidence: Evidence) -> str:
@@ -90,7 +79,7 @@ def _rows(wrong: Array, evidence: Evidence) -> str:
     for tile in TILES:
         if first and first % tile == 0 and rows[first:].mean() > 0.5:
             return f"only rows of the {'last tile' if len(rows) - first <= tile else 'tiles'} of {tile} from {first} on"
-    return _rows_by_visibility(wrong, evidence) or _one_of(rows, "row", "rows")
+    return _rows_by_visibility(wrong, evidence) or one_of(rows, "row", "rows")
 
 
 def _rows_by_visibility(wrong: Array, evidence: Evidence) -> str:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from conformance.diagnosis.accuracy import expected_by
 from conformance.diagnosis.evidence import Evidence, excess, with_output
 from conformance.dtypes import float_type
 from conformance.faults.model import Fault
 from conformance.faults.steps import kv_heads
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
-from conformance.oracle import expect
 from conformance.oracle.expected import Expected
 from conformance.oracle.profiles import roundoffs
 from conformance.visibility import visible_pairs
@@ -101,7 +101,7 @@ def predict(candidate: Candidate, evidence: Evidence) -> Prediction | None:
 
 def _rewritten(inputs: Inputs, evidence: Evidence) -> Prediction | None:
     try:
-        expected = expect(inputs, evidence.profile)
+        expected = expected_by(inputs, evidence)
     except Exception:  # inputs of which the oracle says nothing
         return None
     if expected.shape != evidence.expected.shape:
@@ -179,7 +179,8 @@ def _response(fault: Fault, inputs: Inputs, evidence: Evidence, output: Array) -
         return 0.0
     kind = float_type(evidence.expected.dtype)
     scores_in_dtype = roundoffs(evidence.profile, kind.name).scores >= kind.unit_roundoff
-    moved = [_moved_values(inputs), *([_moved_scores(inputs)] if scores_in_dtype else [])]
+    unit = kind.unit_roundoff if not evidence.claim else max(kind.unit_roundoff, *_of_steps(evidence))
+    moved = [_moved_values(inputs, unit), *([_moved_scores(inputs, unit)] if scores_in_dtype else [])]
     total = np.zeros(output.shape)
     for changed in moved:
         response = (evidence.expected.rows_of(_output(fault, changed)).astype(output.dtype) - output).astype(np.float64)
@@ -188,23 +189,28 @@ def _response(fault: Fault, inputs: Inputs, evidence: Evidence, output: Array) -
     return total
 
 
-def _moved_scores(inputs: AttentionInputs | MultiHeadInputs) -> Inputs:
-    return replace(inputs, query=_moved(inputs.query, 1), key=_moved(inputs.key, 2))
+def _of_steps(evidence: Evidence) -> tuple[float, float]:
+    """The unit roundoffs of scores and probabilities in the profile."""
+    units = roundoffs(evidence.profile, evidence.expected.dtype)
+    return units.scores, units.probabilities
 
 
-def _moved_values(inputs: AttentionInputs | MultiHeadInputs) -> Inputs:
-    moved = replace(inputs, value=_moved(inputs.value, 3))
+def _moved_scores(inputs: AttentionInputs | MultiHeadInputs, unit: float) -> Inputs:
+    return replace(inputs, query=_moved(inputs.query, 1, unit), key=_moved(inputs.key, 2, unit))
+
+
+def _moved_values(inputs: AttentionInputs | MultiHeadInputs, unit: float) -> Inputs:
+    moved = replace(inputs, value=_moved(inputs.value, 3, unit))
     if isinstance(moved, AttentionInputs):
         return moved
     output = moved.weights.output
-    return replace(moved, weights=replace(moved.weights, output=None if output is None else _moved(output, 4)))
+    return replace(moved, weights=replace(moved.weights, output=None if output is None else _moved(output, 4, unit)))
 
 
-def _moved(array: Array, seed: int) -> Array:
-    """Each element a unit in the last place up or down; zeros stay."""
+def _moved(array: Array, seed: int, unit: float) -> Array:
+    """Each element two units of roundoff up or down, which is one in the last place; zeros stay."""
     signs = np.random.default_rng(seed).integers(0, 2, array.shape) * 2 - 1
-    step = 2.0 * float_type(array.dtype.name).unit_roundoff
-    return (array.astype(np.float64) * (1.0 + step * signs)).astype(array.dtype)
+    return (array.astype(np.float64) * (1.0 + 2.0 * unit * signs)).astype(array.dtype)
 
 
 def _with_values(signs: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:

@@ -21,11 +21,14 @@ EQUALS = 2  # best ones that explain the same, so that what outputs do not tell 
 @dataclass(frozen=True)
 class Explanation:
     """A candidate that explains failures of one sign; ``rivals`` do as well, on all that was looked at. ``fresh`` problems were
-    run to make sure."""
+    run to make sure. ``less_accurate``: dtypes in which it does so only if less accuracy is asked for, and what is said of it.
+    ``open``: dtypes of which nothing is known, since they fail in other ways."""
 
     trial: Trial
     fresh: int
     rivals: tuple[Trial, ...] = ()
+    less_accurate: tuple[tuple[str, str], ...] = ()
+    open: tuple[str, ...] = ()
 
 
 @dataclass
@@ -43,21 +46,38 @@ class Search:
     singles: list[Trial] = field(default_factory=list)
     more: list[Evidence] = field(default_factory=list)  # what fresh problems gave, failing and passing
 
-    def explain(self, faults: Sequence[Fault], named: Sequence[Fault] = ()) -> list[Explanation]:
-        """One explanation of nearly all failures; else several of different ones that together explain nearly all; else none.
-        Faults that were ``named`` for another sign come first."""
+    def alone(self, faults: Sequence[Fault], named: Sequence[Fault] = ()) -> Explanation | None:
+        """One fault that explains nearly all failures, with a second one for what is left over. Faults that were ``named`` before
+        come first."""
         others = [fault for fault in faults if fault not in named]
         shares = (0.6, 0.6, 0.7) if self.sign == "values" else (0.9, 0.9, 0.9)
         for group, share in zip((named, *_in_order(others, self.sign, self.in_company)), shares, strict=True):
             self.singles += self._tried(alone(group), self.failing, share)
             found = self._settled([trial for trial in self.singles if trial.explains_nearly_all])
             if found is not None:
-                return [self._completed(found, faults)]
+                return self._completed(found, faults)
+        return None
+
+    def combined(self, faults: Sequence[Fault]) -> list[Explanation]:
+        """Where no fault explains all: one explanation by faults in some dtypes only or two at once; else one of different ones
+        that together explain nearly all; else none."""
         for rivals in self._combined(faults):
             found = self._settled([trial for trial in rivals if trial.explains_nearly_all])
             if found is not None and len(_names(found)) <= ARBITRARY:
                 return [found]
         return self._side_by_side()
+
+    def all_of(self, faults: Sequence[Fault], share: float) -> Explanation | None:
+        """One fault that explains nearly all failures, tried in the order given and given up at what it does not explain."""
+        self.singles += self._tried(alone(faults), self.failing, share, least=NEARLY_ALL)
+        return self._settled([trial for trial in self.singles if trial.checked and trial.explains_nearly_all])
+
+    def beside(self, candidate: Candidate, faults: Sequence[Fault]) -> Explanation | None:
+        """The candidate, which explains some dtypes, with one more fault in the others."""
+        best = [trial for trial in self.singles if trial.candidate.faults == candidate.faults]
+        tried = self._with_one_in_some_dtypes(best, [fault for fault in faults if fault.behaviour is None])
+        found = self._settled([trial for trial in tried if trial.explains_nearly_all])
+        return found if found is not None and len(_names(found)) <= ARBITRARY else None
 
     @property
     def nearest(self) -> Trial | None:
@@ -104,7 +124,7 @@ class Search:
 
     def _in_own_dtypes(self) -> list[Trial]:
         """Singles that explain nearly all, and are contradicted, taken to be there in the dtypes of the failures only."""
-        own = tuple(sorted({evidence.problem.dtype for evidence in self._all_failing}))
+        own = tuple(sorted({evidence.problem.dtype for evidence in self.all_failing}))
         if all(evidence.problem.dtype in own for evidence in self.passing):
             return []
         candidates = [
@@ -137,7 +157,7 @@ class Search:
     def _with_one_in_some_dtypes(self, best: Sequence[Trial], faults: Sequence[Fault]) -> list[Trial]:
         """The best ones, which explain the same, with each fault, there in those dtypes only in which something is left over; and
         there in all, if that explains as much."""
-        failing = self._all_failing
+        failing = self.all_failing
         left = {evidence.problem.dtype for trial in best for evidence in failing if evidence not in trial.explains}
         if len(left) == len({evidence.problem.dtype for evidence in failing}):
             return []
@@ -160,7 +180,7 @@ class Search:
         for trial in best:
             self._catch_up(trial)
         known = [evidence for trial in best for evidence in trial.explains]
-        order = sorted(self._all_failing, key=lambda evidence: evidence in known)
+        order = sorted(self.all_failing, key=lambda evidence: evidence in known)
         decisive = sum(evidence not in known for evidence in order) if best else None
         tried = self._tried([both for couple in couples for both in together(*couple, only)], order, share, decisive, NEARLY_ALL)
         for trial in tried:
@@ -171,7 +191,7 @@ class Search:
         return tried
 
     @property
-    def _all_failing(self) -> list[Evidence]:
+    def all_failing(self) -> list[Evidence]:
         return [*self.failing, *(evidence for evidence in self.more if self.sign in evidence.signs)]
 
     def _settled(self, rivals: Sequence[Trial]) -> Explanation | None:
@@ -215,14 +235,14 @@ class Search:
                 best.refuted = not best.right_where_it_shows
             if best.consistent:
                 chosen.append(best)
-        if not chosen or len(self._left(chosen)) > (1 - NEARLY_ALL) * len(self._all_failing):
+        if not chosen or len(self._left(chosen)) > (1 - NEARLY_ALL) * len(self.all_failing):
             return []
         return [Explanation(trial, len(self.more)) for trial in chosen]
 
     def _left(self, chosen: Sequence[Trial]) -> list[Evidence]:
         """The failing problems that none of the chosen explains."""
         explained = [evidence for trial in chosen for evidence in trial.explains]
-        return [evidence for evidence in self._all_failing if evidence not in explained]
+        return [evidence for evidence in self.all_failing if evidence not in explained]
 
 
 def _names(found: Explanation) -> set[str]:

@@ -16,7 +16,7 @@ from conformance.errors import ProblemError, Unsupported
 from conformance.problem import Problem
 
 FRESH = 12  # problems with other numbers
-BATCH = 128  # known failures that were not looked at before
+BATCH, OF_A_DTYPE = 128, 32  # known failures that were not looked at before, of all dtypes or of one
 EACH = 2  # problems of a kind for each candidate
 RIVALS = 12  # candidates for which problems are looked for
 UNTIL = 0.85  # of the time
@@ -24,28 +24,45 @@ UNTIL = 0.85  # of the time
 
 @dataclass(frozen=True)
 class Telling:
-    """Where more problems come from: those that the implementation failed and passed, and variations of its failures."""
+    """Where more problems come from: those that the implementation failed and passed, and variations of its failures. ``only``:
+    the dtypes that are looked at, none for all; ``batch``: how many failures at once."""
 
     examiner: Examiner
     clock: Clock
     failing: Sequence[Problem]
     passing: Sequence[Problem]
+    only: tuple[str, ...] = ()
+    batch: int = BATCH
+
+    def within(self, dtype: str) -> "Telling":
+        """The problems of one dtype."""
+        failing, passing = ([p for p in problems if p.dtype == dtype] for problems in (self.failing, self.passing))
+        return replace(self, failing=failing, passing=passing, only=(dtype,), batch=OF_A_DTYPE)
+
+    def failures(self, number: int, known: set[Problem]) -> list[Problem]:
+        """So many of the failing problems that are new."""
+        return varied([problem for problem in self.failing if problem not in known], number)
 
     def problems(self, rivals: Sequence[Candidate], failures: Sequence[Problem], known: set[Problem]) -> list[Problem]:
         """New problems to run, beside those ``known``; ``failures`` are what the rivals explain."""
         rivals = rivals[:RIVALS]
         passing = self._unknown(self.passing, known, rivals)
         failing = [problem for problem in self.failing if problem not in known]
-        dtypes = self.examiner.subject.implementation.support.dtypes
         found = dict.fromkeys(_renewed(failures, known) or _renewed(varied(self.failing, FRESH), known))
-        found |= dict.fromkeys(varied(failing, BATCH))
-        found |= dict.fromkeys(self._where(rivals, passing, lambda predicted, _: predicted is not None and predicted.shows))
-        if len(rivals) > 1:
-            varying = [
-                other for problem in failures for other in (*weakened(problem), *sharpened(problem, dtypes), *enlarged(problem))
-            ]
-            found |= dict.fromkeys(self._where(rivals, varying, unlike))
+        found |= dict.fromkeys(varied(failing, self.batch))
+        found |= dict.fromkeys(self._where(rivals, passing, _shows))
+        found |= dict.fromkeys(self.apart(rivals, failures))
         return [problem for problem in found if problem not in known]
+
+    def apart(self, rivals: Sequence[Candidate], failures: Sequence[Problem]) -> list[Problem]:
+        """Variations of the failures on which rivals differ from the first one."""
+        dtypes = self.only or self.examiner.subject.implementation.support.dtypes
+        varied = (other for one in failures for other in (*weakened(one), *sharpened(one, dtypes), *enlarged(one)))
+        return list(self._where(rivals, varied, unlike)) if len(rivals) > 1 else []
+
+    def against(self, candidate: Candidate, known: set[Problem]) -> list[Problem]:
+        """New problems that pass, on which the candidate would show."""
+        return list(self._where([candidate], self._unknown(self.passing, known, [candidate]), _shows))
 
     @staticmethod
     def _unknown(problems: Sequence[Problem], known: set[Problem], rivals: Sequence[Candidate]) -> list[Problem]:
@@ -80,6 +97,10 @@ class Telling:
                 return self.examiner.prepared(problem)
         except (ProblemError, Unsupported):  # a variation that is no problem, or is not offered
             return None
+
+
+def _shows(predicted: Prediction | None, _: Prediction | None) -> bool:
+    return predicted is not None and predicted.shows
 
 
 def _renewed(failures: Sequence[Problem], known: set[Problem]) -> list[Problem]:

@@ -35,11 +35,13 @@ class Bearing(enum.Enum):
 
 @dataclass(frozen=True)
 class Bearings:
-    """``closeness``: the share of the error that the candidate takes away, by median over the wrong elements."""
+    """``closeness``: the share of the error that the candidate takes away, by median over the wrong elements. ``barely``: the
+    candidate would show, and only its wide budget makes it fit."""
 
     bearing: Bearing
     r: float = 0.0
     closeness: float = 0.0
+    barely: bool = False
 
 
 def bearing(prediction: Prediction | None, evidence: Evidence, sign: str) -> Bearings:
@@ -67,7 +69,7 @@ def _where_right(prediction: Prediction | None, evidence: Evidence) -> Bearings:
     if prediction is None or not more or evidence.output is None:  # without an output nothing can contradict
         return Bearings(Bearing.FITTING)
     if more == {"values"} and prediction.expected is not None and _fits(prediction, evidence, NEARLY):
-        return Bearings(Bearing.FITTING)
+        return Bearings(Bearing.FITTING, barely=True)
     return Bearings(Bearing.CONTRADICTED)
 
 
@@ -156,15 +158,26 @@ class Trial:
     checked: bool = False  # whether passing problems were looked at
     more: int = 0  # how much of the fresh evidence was looked at
     refuted: bool = False  # by fresh evidence
+    barely: int = 0  # passing problems that it fits since its budget is wide
     _closeness: float = 0.0
 
     def add(self, evidence: Evidence, prediction: Prediction | None) -> None:
         found = bearing(prediction, evidence, self.sign)
         self.counts[found.bearing] += 1
         self._closeness += found.closeness
+        self.barely += found.barely
         if found.bearing is Bearing.EXPLAINED:
             self.explains.append(evidence)
             self.r = max(self.r, found.r)
+
+    def include(self, other: "Trial") -> None:
+        """Counts what other evidence says of the same candidate too."""
+        for bearing, number in other.counts.items():
+            self.counts[bearing] += number
+        self.explains += other.explains
+        self.r = max(self.r, other.r)
+        self._closeness += other._closeness
+        self.barely += other.barely
 
     @property
     def explained(self) -> int:

@@ -8,6 +8,7 @@ from conformance.page.pictures import PackedPicture, packed
 from conformance.page.text import NAME, anchor, clean, figure
 from conformance.records import Case, Item, Run
 from conformance.reports.causes import Cause, causes
+from conformance.reports.shown import Choice
 from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, failing_dtypes, kind_of
 
 MARKS = {
@@ -19,7 +20,7 @@ MARKS = {
 }
 CASE_BYTES = 700_000  # of failing cases on the page, and
 PICTURE_BYTES = 500_000  # of their pictures: a page can be sent around
-CASES_SHOWN = 3  # of a requirement on an implementation
+CASES_SHOWN = 4  # of a requirement on an implementation: one of each dtype
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,12 @@ class Row:
     causes: tuple[Cause, ...]
     areas: tuple[AreaResults | None, ...]
     diagnosis: tuple[str, ...]
+    explained: dict[str, str]  # requirements that faults explain, with the sentence that does
+
+    def diagnosis_of(self, requirement: str) -> str:
+        """The sentence that concerns it: of the fault that explains it, else of what no fault explains, if there is such."""
+        others = [line for line in self.diagnosis if line not in self.explained.values()]
+        return self.explained.get(requirement) or next(iter(others or self.diagnosis), "")
 
     @property
     def counts(self) -> Counter[str]:
@@ -114,7 +121,7 @@ def rows(run: Run) -> list[Row]:
     for item in run.items:
         items.setdefault((item.implementation, run.requirements[item.requirement].area), []).append(item)
     anchors = {identifier: anchor(identifier, number) for number, identifier in enumerate(run.requirements)}
-    lines = _diagnoses(run)
+    lines, explained = _diagnoses(run), _explained(run)
     folded: dict[str, tuple[Cause, ...]] = {}
     for cause in causes(run):
         folded[cause.implementation] = (*folded.get(cause.implementation, ()), cause)
@@ -129,7 +136,8 @@ def rows(run: Run) -> list[Row]:
         )
         version = f" {entry.framework_version}" if entry.framework_version else ""
         about = f"{entry.framework}{version}, {entry.device}"
-        made.append(Row(place, clean(name, NAME), about, entry.missing or "", folded.get(name, ()), results, lines.get(name, ())))
+        told = lines.get(name, ()), explained.get(name, {})
+        made.append(Row(place, clean(name, NAME), about, entry.missing or "", folded.get(name, ()), results, *told))
     return made
 
 
@@ -137,9 +145,23 @@ def _diagnoses(run: Run) -> dict[str, tuple[str, ...]]:
     """Sentences by implementation, each with a capital letter."""
     lines: dict[str, tuple[str, ...]] = {}
     for diagnosis in run.diagnoses:
-        sentences = tuple(line[:1].upper() + line[1:] for line in diagnosis.lines)
+        sentences = tuple(map(_capital, diagnosis.lines))
         lines[diagnosis.implementation] = lines.get(diagnosis.implementation, ()) + sentences
     return lines
+
+
+def _explained(run: Run) -> dict[str, dict[str, str]]:
+    """By implementation, the requirements that faults explain, with their sentences."""
+    found: dict[str, dict[str, str]] = {}
+    for diagnosis in run.diagnoses:
+        for explanation in diagnosis.explanations:
+            sentence = _capital(explanation.sentence)
+            found.setdefault(diagnosis.implementation, {}).update(dict.fromkeys(explanation.requirements, sentence))
+    return found
+
+
+def _capital(line: str) -> str:
+    return line[:1].upper() + line[1:]
 
 
 def _entries(
@@ -177,13 +199,17 @@ def _shown_cases(run: Run) -> dict[tuple[str, str], list[ShownCase]]:
 
 
 def _failing(run: Run) -> dict[tuple[str, str], list[Case]]:
-    """The failing cases of each item, those with a picture first among equals."""
+    """The failing cases of each item, the unexpected ones first, in the order of all reports; those with a picture before others
+    of their dtype."""
     grouped: dict[tuple[str, str], list[Case]] = {}
+    choice = Choice(run)
     for case in run.cases:
         if case.outcome.is_failure or case.status == "unexpected":
             grouped.setdefault((case.requirement, case.implementation), []).append(case)
-    for cases in grouped.values():
-        cases.sort(key=lambda case: (case.status == "expected", case.picture is None))
+    for key, cases in grouped.items():
+        cases.sort(key=lambda case: case.picture is None)
+        known = [case for case in cases if case.status == "expected"]
+        grouped[key] = [*choice.of(case for case in cases if case.status != "expected"), *known]
     return grouped
 
 

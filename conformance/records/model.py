@@ -309,7 +309,8 @@ class Explanation(Data, frozen=True, kw_only=True):
     by ``sign`` (values, dtype, raises …), and that none of ``passing`` problems contradicts; ``fresh`` ones were run besides.
     ``r`` is the largest error / budget against the faults' own outputs, null where none were compared. ``alike``: faults that
     explain as much, so that outputs do not tell which it is. ``sentence`` says all this. ``requirements``: those whose recorded
-    failures are all of the explained kind, so that they are consequences of the fault as far as can be told."""
+    failures are all of the explained kind, or in dtypes that are less accurate besides. They are consequences of the fault as far
+    as can be told."""
 
     NUMBERS = ("r",)
 

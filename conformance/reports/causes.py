@@ -7,7 +7,7 @@ few passes have: a dtype, a feature of the problem, a form of mask, a memory lay
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from conformance.dtypes import float_type
@@ -44,13 +44,14 @@ _KINDS = tuple(_SAID)
 @dataclass(frozen=True)
 class Cause:
     """One cause of unexpected failures of ``implementation``: a ``title``, the whole ``sentence``, and the ``requirements`` that
-    fail for it alone, as far as the records tell."""
+    fail for it alone, as far as the records tell; ``shared``: the property that their cases have in common, if it is one."""
 
     implementation: str
     title: str
     sentence: str
     requirements: tuple[str, ...]
     of_dtype: bool = False
+    shared: Property | None = None
 
 
 def causes(run: Run) -> list[Cause]:
@@ -59,10 +60,10 @@ def causes(run: Run) -> list[Cause]:
     found: list[Cause] = []
     for name, items in _failing(run).items():
         left = [item.requirement for item in items]
-        for cause in (*_explained(run, name, left), *_common(run, name, items)):
+        for cause in (*_explained(run, name, left), *_common_or_left(run, name, items)):
             covered = tuple(identifier for identifier in left if identifier in cause.requirements)
             if covered:
-                found.append(Cause(name, cause.title, cause.sentence, covered))
+                found.append(replace(cause, requirements=covered))
                 left = [identifier for identifier in left if identifier not in covered]
     return found
 
@@ -79,7 +80,7 @@ def sentences(run: Run) -> list[str]:
     failing = _failing(run)
     for name, items in failing.items():
         left = [item.requirement for item in items]
-        common, explained = _common(run, name, items), list(_explained(run, name, left))
+        common, explained = _common_or_left(run, name, items), list(_explained(run, name, left))
         # a dtype that fails hides everything else; of a feature, the fault says more
         found = [*common, *explained] if any(cause.of_dtype for cause in common) else [*explained, *common]
         prefix = f"{name}: " if len(run.implementations) > 1 else ""
@@ -112,21 +113,32 @@ def _explained(run: Run, name: str, failing: Sequence[str]) -> Iterator[Cause]:
                 yield Cause(name, f"explained by {title}", f"{told} {share}: {listed(covered)}.", covered)
 
 
-def _common(run: Run, name: str, items: Sequence[Item]) -> list[Cause]:
-    """The property that tells most of what nearly all failures share; nothing where there is none."""
-    own = [case for case in run.cases if case.implementation == name]
-    failing = [case for case in own if case.status == "unexpected" and case.outcome.is_failure]
+def _common_or_left(run: Run, name: str, items: Sequence[Item]) -> list[Cause]:
+    """What nearly all failures share, else what those share that no fault explains."""
+    common = _common(run, name, items)
+    failing = [item.requirement for item in items]
+    explained = {identifier for cause in _explained(run, name, failing) for identifier in cause.requirements}
+    left = [item for item in items if item.requirement not in explained]
+    if common or len(left) == len(items):
+        return common
+    return [replace(cause, of_dtype=False) for cause in _common(run, name, left, "other ")]
+
+
+def _common(run: Run, name: str, items: Sequence[Item], which: str = "") -> list[Cause]:
+    """The property that tells most of what nearly all failures of the items share; nothing where there is none."""
+    own, concerned = [case for case in run.cases if case.implementation == name], {item.requirement for item in items}
+    failing = [c for c in own if c.status == "unexpected" and c.outcome.is_failure and c.requirement in concerned]
     passing = [case for case in own if case.stratum != "random" and case.outcome is Outcome.PASS]
     if len(items) < LEAST or not failing:
         return []
     best = _most_telling(items, failing, passing)
     if best is None:
-        return _common_outcome(name, items, failing)
+        return _common_outcome(name, items, failing, which)
     covered = _covered(items, _shared(failing), best)
     kind, value = best
     said, advice = (text.format(value) for text in _SAID[kind])
     shared = [case for case in failing if case.requirement in covered]
-    told = f"{_counted(len(covered), len(items))} {said}"
+    told = f"{_counted(len(covered), len(items), which)} {said}"
     returned = _returned(shared)
     refused = {case.outcome for case in shared} <= {Outcome.ERROR, Outcome.OUT_OF_MEMORY}
     if kind not in ("dtype", "dtypes") and not refused:
@@ -137,10 +149,10 @@ def _common(run: Run, name: str, items: Sequence[Item]) -> list[Cause]:
         told += _by_outcome(shared)
         advice = ", or ".join(filter(None, (advice, _looser_profile(run, run.implementations[name], kind, value, shared))))
     sentence = f"{told}: {advice}." if advice else f"{told}."
-    return [Cause(name, f"those that {said}{_by_outcome(shared)}", sentence, covered, kind in ("dtype", "dtypes"))]
+    return [Cause(name, f"those that {said}{_by_outcome(shared)}", sentence, covered, kind in ("dtype", "dtypes"), best)]
 
 
-def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case]) -> list[Cause]:
+def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case], which: str) -> list[Cause]:
     """Where no property tells failures from passes, how they fail may: of wrong values that says nothing."""
     outcomes: dict[str, set[Outcome]] = defaultdict(set)
     for case in failing:
@@ -152,13 +164,12 @@ def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case]) -
     covered = tuple(i.requirement for i in items if outcomes.get(i.requirement) == {outcome})
     returned = _returned([case for case in failing if case.requirement in covered])
     if returned:
-        told = f"{_counted(number, len(items))} are {outcome}: {returned} is returned, whatever is due"
+        told = f"{_counted(number, len(items), which)} are {outcome}: {returned} is returned, whatever is due"
         advice = f'convert the output, or declare dtypes=("{returned}",)'
         return [Cause(name, f"those that are {outcome}", f"{told}: {advice}.", covered, True)]
     message = Counter(case.message for case in failing if case.outcome is outcome).most_common(1)[0][0]
-    return [
-        Cause(name, f"those that are {outcome}", f"{_counted(number, len(items))} are {outcome}, most often: {message}", covered)
-    ]
+    told = f"{_counted(number, len(items), which)} are {outcome}, most often: {message}"
+    return [Cause(name, f"those that are {outcome}", told, covered)]
 
 
 def _most_telling(items: Sequence[Item], failing: Sequence[Case], passing: Sequence[Case]) -> Property | None:
@@ -218,8 +229,9 @@ def _properties(text: str) -> frozenset[Property]:
     return frozenset(found)
 
 
-def _counted(number: int, total: int) -> str:
-    return f"all {total} unexpected failures" if number == total else f"all but {total - number} of {total} unexpected failures"
+def _counted(number: int, total: int, which: str) -> str:
+    """``which``: of which failures, "other " or nothing."""
+    return f"all {'' if number == total else f'but {total - number} of '}{total} {which}unexpected failures"
 
 
 def _by_outcome(cases: Sequence[Case]) -> str:

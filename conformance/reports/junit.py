@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 from conformance.records import Case, Convention, Growth, Item, Run, Timing, Undeclared
 from conformance.reports import tallies
 from conformance.reports.format import stamp
+from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
 from conformance.verdict import Outcome
 
@@ -19,13 +20,13 @@ def junit_xml(run: Run) -> str:
     skipped requirements are skipped, with the reason. A convention fails where its answer is not as due, a timed call where its
     own output does, an area where it is neither offered nor declared as lacking."""
     root = ElementTree.Element("testsuites", name=_title(run))
-    grouped = tallies.cases_by_item(run)
+    grouped, choice = tallies.unexpected_by_item(run), Choice(run)
     for name in run.implementations:
         items = [item for item in run.items if item.implementation == name]
         suite = ElementTree.SubElement(root, "testsuite", name=_plain(name), timestamp=f"{run.header.started:%Y-%m-%dT%H:%M:%S}")
         _properties(suite, run)
         for item in items:
-            _case(suite, item, grouped.get((item.requirement, name), []))
+            _case(suite, item, choice.of(grouped.get((item.requirement, name), [])))
         for convention in run.conventions:
             if convention.implementation == name:
                 _convention(suite, convention)
@@ -66,10 +67,9 @@ def _case(suite: ElementTree.Element, item: Item, cases: list[Case]) -> None:
     kind = tallies.kind_of(item)
     if kind == tallies.UNEXPECTED:
         tag = "error" if item.outcome in _RAISED else "failure"
-        unexpected = [case for case in cases if case.status == "unexpected"]
-        message = item.reason or (unexpected[0].message if unexpected else "")
+        message = item.reason or (cases[0].message if cases else "")
         result = ElementTree.SubElement(element, tag, type=str(item.outcome), message=_plain(message))
-        result.text = _plain("\n\n".join(_text(case) for case in unexpected[:SHOWN_CASES]))
+        result.text = _plain("\n\n".join(_text(case) for case in cases[:SHOWN_CASES]))
     elif kind != tallies.PASSED:
         why = f"known failure, {item.outcome}" if kind == tallies.KNOWN else kind
         ElementTree.SubElement(element, "skipped", message=_plain(f"{why}: {item.reason}"))

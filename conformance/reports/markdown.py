@@ -8,6 +8,7 @@ from conformance.records import Case, Item, Run
 from conformance.reports import speed, tables, tallies
 from conformance.reports.causes import causes, unexplained
 from conformance.reports.format import provenance, stamp
+from conformance.reports.shown import Choice
 from conformance.reports.verdict import lines
 
 SHOWN_CASES = 3
@@ -55,16 +56,16 @@ def summary_markdown(run: Run) -> str:
 def _unexpected(run: Run) -> list[str]:
     if not run.surprises:
         return []
-    grouped = tallies.cases_by_item(run)
+    grouped, choice = tallies.unexpected_by_item(run), Choice(run)
     found, items = causes(run), {(item.implementation, item.requirement): item for item in run.unexpected}
     parts = ["## Unexpected results"]
     for cause in found:
         first = items[cause.implementation, cause.requirements[0]]
         parts.append(f"### {escaped(cause.implementation)}, {escaped(cause.title)}: {', '.join(cause.requirements)}")
-        parts += _item(run, first, grouped.get((first.requirement, first.implementation), []), level=4)
+        parts += _item(run, first, choice.of(grouped.get((first.requirement, first.implementation), [])), level=4)
     left = unexplained(run, found)
     for item in left[:SHOWN_ITEMS]:
-        parts += _item(run, item, grouped.get((item.requirement, item.implementation), []))
+        parts += _item(run, item, choice.of(grouped.get((item.requirement, item.implementation), [])))
     if len(left) > SHOWN_ITEMS:
         parts.append(f"… and {len(left) - SHOWN_ITEMS} more, listed under Failures.")
     for one in run.undeclared:
@@ -84,10 +85,10 @@ def _item(run: Run, item: Item, cases: list[Case], level: int = 3) -> list[str]:
     parts.append(escaped(run.requirements[item.requirement].sentence))
     if item.reason:
         parts.append(escaped(item.reason))
-    unexpected = [case for case in cases if case.status == "unexpected"]
-    parts += [_code_block(_case_lines(case)) for case in unexpected[:SHOWN_CASES]]
-    if len(unexpected) > SHOWN_CASES:
-        parts.append(f"… and {len(unexpected) - SHOWN_CASES} more cases.")
+    shown = cases[: max(SHOWN_CASES, len({case.dtype for case in cases}))]
+    parts += [_code_block(_case_lines(case)) for case in shown]
+    if len(cases) > len(shown):
+        parts.append(f"… and {len(cases) - len(shown)} more cases.")
     return parts
 
 

@@ -118,6 +118,11 @@ def cases_by_item(run: Run) -> dict[tuple[str, str], list[Case]]:
     return grouped
 
 
+def unexpected_by_item(run: Run) -> dict[tuple[str, str], list[Case]]:
+    """Unexpected cases by requirement and implementation."""
+    return {key: [case for case in cases if case.status == "unexpected"] for key, cases in cases_by_item(run).items()}
+
+
 @dataclass
 class Requests:
     """How golden and designed cases were put to an implementation: natively or, by the suite, composed."""

@@ -108,7 +108,7 @@ def record_of(found: Result, request: Request) -> Diagnosis:
     """The diagnosis as it is recorded, of what was requested."""
     return Diagnosis(
         implementation=found.implementation,
-        explanations=tuple(_explanation(finding, request) for finding in found.findings),
+        explanations=tuple(_explanation(finding, request, found.less_accurate) for finding in found.findings),
         remarks=found.remarks,
         failing=found.failing,
         passing=found.passing,
@@ -117,7 +117,9 @@ def record_of(found: Result, request: Request) -> Diagnosis:
     )
 
 
-def _explanation(finding: Finding, request: Request) -> Explanation:
+def _explanation(finding: Finding, request: Request, less_accurate: frozenset[str]) -> Explanation:
+    """What fails in a dtype that is less accurate besides is no riddle, though the fault may have no part in it; of a requirement
+    that the finding explains it has one."""
     seen = {problem.text for problem in finding.problems}
     kinds = _kinds(finding, {request.failing[text] for text in seen if text in request.failing})
     return Explanation(
@@ -131,10 +133,19 @@ def _explanation(finding: Finding, request: Request) -> Explanation:
         alike=tuple(fault.id for fault in finding.alike),
         sentence=str(finding),
         requirements=tuple(
-            name
-            for name, problems in request.requirements.items()
-            if all(text in seen or (kind in kinds and finding.may_show(parse(text))) for text, kind in problems.items())
+            name for name, problems in request.requirements.items() if _explains(finding, seen, kinds, problems, less_accurate)
         ),
+    )
+
+
+def _explains(
+    finding: Finding, seen: set[str], kinds: set[str], problems: Mapping[str, str], less_accurate: frozenset[str]
+) -> bool:
+    """Whether all failing problems of a requirement, with their kinds, are explained, some of them by the fault."""
+    shows = {text: text in seen or (kind in kinds and finding.may_show(parse(text))) for text, kind in problems.items()}
+    rest = {text: kind for text, kind in problems.items() if not shows[text]}
+    return len(rest) < len(problems) and all(
+        kind == Outcome.WRONG_VALUE and parse(text).dtype in less_accurate for text, kind in rest.items()
     )
 
 

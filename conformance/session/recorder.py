@@ -3,7 +3,6 @@
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +12,6 @@ import pytest
 
 from conformance import __version__
 from conformance.checks.items import repro_command
-from conformance.diagnosis.kinds import kind_of
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from conformance.records import (
@@ -42,6 +40,7 @@ from conformance.session.diagnoses import Failures
 from conformance.session.diagnosis_process import ask
 from conformance.session.interruption import Interruption, stop
 from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER, UNSOUND
+from conformance.session.messages import Told
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
 from conformance.session.watchdog import Watchdog
@@ -50,7 +49,6 @@ from conformance.specification.observing import CRASHES, TIMES_OUT
 from conformance.verdict import Outcome
 
 TRAIL = "conformance_trail"  # what a worker is given the path of its trail as
-SHOWN_ALIKE = 5  # failures of one kind on one implementation that are shown in full
 SHOWN_OUTPUT = 2000  # characters of what an implementation printed, by stream
 STILLBORN = 4  # workers that may die before their first item
 _NODE = re.compile(r"\[(?P<id>ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-(?P<implementation>.+?)\](@.*)?$")
@@ -75,7 +73,7 @@ class Recorder:
         self._started: dict[str, float] = {}
         self._failed_otherwise = 0
         self._failures = Failures()
-        self._alike: Counter[tuple[str, str]] = Counter()  # unexpected failures by implementation and kind
+        self._told = Told()
         self._diagnoses: list[Diagnosis] = []
         self._watchdog = watchdog
         self._unsound: dict[str, str] = {}  # implementations that cannot be judged, and why
@@ -196,15 +194,10 @@ class Recorder:
         return bool(self._unsound) and {i.name for i in self.settings.implementations if not i.missing()} <= set(self._unsound)
 
     def _shorten(self, report: pytest.TestReport, records: list[Any]) -> None:
-        """After a few failures of one kind on an implementation, one line is enough for each further one."""
-        case = next((record for record in records if isinstance(record, Case) and record.status == "unexpected"), None)
-        if not report.failed or case is None:
-            return
-        kind = case.implementation, kind_of(case.outcome, case.message)
-        self._alike[kind] += 1
-        if self._alike[kind] > SHOWN_ALIKE:
-            told = "" if case.outcome is Outcome.WRONG_VALUE else f" {case.message}"
-            report.longrepr = f"{case.requirement} on {case.implementation}: {case.outcome}, as others above.{told}"
+        cases = [record for record in records if isinstance(record, Case) and record.status == "unexpected"]
+        shorter = self._told.shorter(cases) if report.failed and cases else ""
+        if shorter:
+            report.longrepr = shorter
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
