@@ -1,5 +1,6 @@
 """Puts a problem to an implementation: resolves open conventions, folds, converts, calls, reads back. Judges nothing."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
@@ -39,6 +40,7 @@ class Subject:
         self.announce = announce
         self.conventions: dict[str, str] = dict(implementation.support.conventions)
         self._observations: dict[tuple[str, Places], Observation | None] = {}
+        self.declined: Counter[str] = Counter()  # calls of questions about conventions
         self.calls = 0
         self.compiled: int | None = None  # calls of code that was compiled as a whole; None where nothing is known of it
         self._given_up = 0
@@ -200,6 +202,7 @@ class Subject:
         except self.implementation.support.declines as error:
             if "refused" in question.legitimate:
                 raise
+            self.declined[question.id] += 1
             raise Declined(f"declined: {told(error)}") from None
 
     def takeable(self, problem: Problem, identifier: str) -> Problem:

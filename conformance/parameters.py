@@ -159,9 +159,16 @@ def _by_place(signature: inspect.Signature) -> int:
 
 
 def _together(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:
-    """The own parameters, which receive what has their names, then those that only what is wrapped has."""
+    """The own parameters, which receive what has their names, then those that only what is wrapped has.
+
+    An own ``*args`` holds what is wrapped has by position: where nothing is named before it, that is known.
+    """
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = [parameter for parameter in own.parameters.values() if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    if named and named[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        by_name = {parameter.name for parameter in named[1:]}
+        handed_on = [parameter for name, parameter in inner.parameters.items() if name not in by_name]
+        return inspect.Signature(sorted([*handed_on, *named[1:]], key=lambda parameter: parameter.kind))
     more = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None)
         for name, parameter in list(inner.parameters.items())

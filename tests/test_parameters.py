@@ -268,3 +268,28 @@ def test_declarations_that_contradict_themselves_are_refused(tmp_path, declarati
         result = invoke(*command, f"{file}:attention")
         assert result.exit_code == 2
         assert sentence in result.stderr
+
+
+def test_a_catch_all_that_hands_on_to_what_was_read_holds_nothing_unknown() -> None:
+    def named(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        implementation = Implementation("it", function, Support(), frameworks()["numpy"])
+        return tuple(implementation.calling.spelled), unread(implementation)
+
+    every = ("mask", "causal", "scale")
+    for handed_on in (Module(), Module("call"), Holder(borrowed), unwrapped(borrowed), unwrapped(unwrapped(borrowed))):
+        assert named(handed_on) == (every, ())
+
+    inside = borrowed
+
+    def with_more(*args, dropout=0.0, **kwargs):
+        return inside(*args, **kwargs)
+
+    def keeps(query, key, value, *more, **kwargs):
+        return inside(query, key, value, *more, **kwargs)
+
+    def swallows(*args, **kwargs):
+        return np.zeros(3)
+
+    assert named(swallows) == ((), ("*args", "**kwargs"))
+    assert named(with_more) == (every, ("dropout",))
+    assert named(keeps) == (every, ("*more",))

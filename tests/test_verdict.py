@@ -148,30 +148,40 @@ def test_several_implementations_are_told_apart(tmp_path: Path) -> None:
 
 
 WIDE = runs.implementation("fine", dtypes=DTYPES)
+PART = "Of what was run (1 of 2 requirements), "
 UNSUPPORTED = {"outcome": Outcome.UNSUPPORTED, "reason": "causal"}
 
 
 @pytest.mark.parametrize(
     ("lines", "code", "told"),
     [
-        ([runs.item()], 0, "Every result is as expected: 1 judged."),
+        ([runs.item()], 0, f"{PART}every result is as expected: 1 judged."),
         (
             [runs.item(), runs.item("fine", "ATT-OUT-002", **UNSUPPORTED)],
             0,
             "Every result is as expected: 1 judged, 1 not (unsupported).",
         ),
-        ([runs.item(**UNSUPPORTED)], 3, "Nothing was judged: the one result is unsupported."),
-        ([runs.convention()], 3, "Nothing was judged: no requirement was run, 1 convention was asked."),
-        ([runs.item()], 3, "Interrupted, so far every result is as expected: 1 judged."),
+        (
+            [runs.item(**UNSUPPORTED), runs.item("fine", "ATT-OUT-002", **UNSUPPORTED)],
+            3,
+            "Nothing was judged: all 2 results are unsupported.",
+        ),
+        ([runs.item(**UNSUPPORTED)], 3, f"{PART}nothing was judged: the one result is unsupported."),
+        (
+            [runs.convention()],
+            3,
+            PART.replace("1 of", "0 of") + "nothing was judged: no requirement was run, 1 convention was asked.",
+        ),
+        ([runs.item()], 3, "Interrupted, of what was run so far (1 of 2 requirements), every result is as expected: 1 judged."),
         (
             [runs.item()],
             1,
-            "A check ended without a result, see its message; besides, every result is as expected: 1 judged.",
+            f"A check ended without a result, see its message; besides, {PART.lower()}every result is as expected: 1 judged.",
         ),
         (
             [runs.item(), runs.timing(**runs.FAILS), runs.timing(shape="prefill", **runs.FAILS)],
             1,
-            "2 timed outputs are wrong: 1 judged.",
+            f"{PART}2 timed outputs are wrong: 1 judged.",
         ),
         ([runs.timing()], 0, "Timings alone: no requirement was run."),
         ([runs.timing(**runs.FAILS)], 1, "Timings alone: 1 timed output is wrong of 1."),

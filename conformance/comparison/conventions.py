@@ -28,5 +28,6 @@ def _observed(run: Run) -> dict[tuple[str, str], str]:
     """Answers by convention and implementation; machines of several shards may have seen different ones."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for convention in run.conventions:
-        found[convention.id, convention.implementation].append(convention.observed or NOTHING)
+        if not convention.skipped:
+            found[convention.id, convention.implementation].append(convention.observed or NOTHING)
     return {key: " / ".join(sorted(set(answers))) for key, answers in found.items()}

@@ -60,7 +60,10 @@ def _updated(run: Run, implementation: str, before: str, where: str) -> str:
 
 def _update_answers(run: Run, implementation: str, file: ExpectationsFile, entries: Sequence[Entry]) -> None:
     """Removes the answers that are stated and were not observed, and adds those that were, of the conventions that were asked."""
-    asked = {c.id: c.observed for c in run.conventions if c.implementation == implementation and c.id in conventions()}
+    questions = conventions()
+    asked = {
+        c.id: c.observed for c in run.conventions if c.implementation == implementation and c.id in questions and not c.skipped
+    }
     known = set()
     for place, one in enumerate(entries):
         if isinstance(one, ExpectedAnswer) and one.convention in asked and one.holds_in(run.environment):

@@ -57,14 +57,18 @@ def coverages(items: Iterable[Item], areas: Mapping[str, str]) -> Coverages:
 
 
 def undeclared(found: Coverages, implementations: Mapping[str, ImplementationEntry]) -> tuple[Undeclared, ...]:
-    """The areas of which nothing was asked, without a declaration that says so."""
+    """The areas of which nothing was asked, without a declaration that says so.
+
+    Requirements are counted: an area is accused of features that are nowhere said to lack where at least half of it needs any of
+    them. Where fewer do, it is what is declared that keeps the area from being asked.
+    """
     oversights = []
     for (name, area), coverage in found.items():
         entry = implementations[name]
-        features = frozenset[str]().union(*(_wanting(one, frozenset(entry.features)) for one in coverage.lacking))
-        silent = tuple(sorted(features - set(entry.lacks)))
-        if coverage.nothing_was_asked and silent:
-            oversights.append(Undeclared(name, area, silent))
+        wanting = [_wanting(one, frozenset(entry.features)) for one in coverage.lacking]
+        silent = [features for features in (one - set(entry.lacks) for one in wanting) if features]
+        if coverage.nothing_was_asked and silent and 2 * len(silent) >= coverage.unsupported:
+            oversights.append(Undeclared(name, area, tuple(sorted(frozenset[str]().union(*silent)))))
     return tuple(oversights)
 
 

@@ -14,6 +14,7 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
     """The implementation's declaration; its framework's version is null where the framework is missing."""
     from conformance.declarations import declared_lacking, unread
     from conformance.limits import in_words
+    from conformance.narrowing import narrowed, own_not_asked, taken_away
 
     support = implementation.support
     missing = implementation.missing()
@@ -36,6 +37,9 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         lacks=declared_lacking(implementation),
         unread=unread(implementation),
         limits=in_words(support),
+        own_not_asked=own_not_asked(implementation),
+        taken_away=taken_away(implementation),
+        narrowed=narrowed(implementation),
         scale_dtype=support.scale_dtype,
         distribution=found[0] if found else None,
         distribution_version=found[1] if found else None,

@@ -40,8 +40,10 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     """An implementation as it declares itself. ``profile`` by dtype; a dtype without one is judged as eager. ``features`` are
     offered natively, those that it says it ``lacks`` are not; ``routes`` says for a feature how the suite may compose it.
     ``unread`` are the parameters, and with their stars the catch-alls, that mean nothing to the suite; ``limits``: those of
-    shapes, in words. ``scale_dtype``: in which the scale is held, where that is declared. ``distribution``: from which it comes,
-    null for a file. ``missing``: why it cannot run here."""
+    shapes, in words. ``own_not_asked``: parameters of its own that the suite knows and, as declared, never passes;
+    ``taken_away``: features without a parameter that it says it lacks; ``narrowed``: to what else the declaration narrows the
+    judgement, in words. ``scale_dtype``: in which the scale is held, where that is declared. ``distribution``: from which it
+    comes, null for a file. ``missing``: why it cannot run here."""
 
     name: str
     operation: str
@@ -59,6 +61,9 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     lacks: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     limits: str = ""
+    own_not_asked: tuple[str, ...] = ()
+    taken_away: tuple[str, ...] = ()
+    narrowed: tuple[str, ...] = ()
     scale_dtype: str | None = None
     distribution: str | None = None
     distribution_version: str | None = None
@@ -80,7 +85,8 @@ class RequirementEntry(Data, frozen=True, kw_only=True):
 class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     """First line: which suite ran what, where and how. ``schema`` is the version of this file format, ``suite`` and
     ``specification`` are theirs. ``shard``: which part of the run this is, such as 2/5; empty for a whole run.
-    ``selection``: the expression of -k, empty where all was asked for."""
+    ``selection``: the expression of -k, empty where all was asked for. ``conventions``: all questions, each with the operations
+    of which it is asked."""
 
     schema: Literal[1] = SCHEMA_VERSION
     suite: str
@@ -94,6 +100,7 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     environment: Environment
     implementations: tuple[ImplementationEntry, ...]
     requirements: tuple[RequirementEntry, ...]
+    conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class Counts(Data, frozen=True, kw_only=True):
@@ -216,7 +223,8 @@ class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convent
     """What an implementation declares on a point where released APIs differ, and what was observed. ``agrees`` is null where
     nothing was declared or nothing could be observed. ``status`` is unexpected where the two differ, where the observed answer is
     none that an interface may have, and where another one is expected; ``reason`` says why it is known or unexpected. ``where``
-    holds, by answer, the places in which it was observed, in words; ``message`` says what the answer means, or what to do."""
+    holds, by answer, the places in which it was observed, in words; ``message`` says what the answer means, or what to do.
+    ``declined``: how many calls of the question the implementation declined; ``skipped``: it was not asked, by request."""
 
     id: str
     implementation: str
@@ -227,6 +235,8 @@ class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convent
     reason: str = ""
     where: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     message: str = ""
+    declined: Count = 0
+    skipped: bool = False
 
 
 class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):

@@ -10,6 +10,7 @@ from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
 from conformance.exit_codes import exit_code
 from conformance.records.coverage import Coverages, Undeclared, coverages, undeclared
+from conformance.records.extent import Extent, conventions_due, requirements_due
 from conformance.records.model import (
     CONFORMANCE_TIERS,
     LISTS,
@@ -84,7 +85,12 @@ class Run:
     @cached_property
     def too_little(self) -> tuple[str, ...]:
         """A sentence for each implementation whose limits left too little for a verdict; a shard alone has none to give."""
-        return () if len(self.headers) == 1 and self.header.shard else too_little(shares(self.items))
+        return () if self.shard else too_little(shares(self.items))
+
+    @property
+    def shard(self) -> str:
+        """Which shard of a run this is, if it is one alone, such as 2/5."""
+        return self.header.shard if len(self.headers) == 1 and self.header.shard != "1/1" else ""
 
     @property
     def not_conformance(self) -> str:
@@ -98,19 +104,26 @@ class Run:
         """Why the run is only a part of one, as a sentence, so that shares say nothing of the whole; empty where it is whole."""
         if not self.is_complete:
             return "The run did not come to its end."
-        due = self._items_due()
-        if len(self.items) < due:
-            return f"Only {len(self.items)} of {due} pairs of requirement and implementation were run."
-        return ""
+        extent = self.extent
+        told = []
+        if not extent.has_all_requirements:
+            told.append(f"{extent.requirements} of {extent.requirements_due} pairs of requirement and implementation")
+        if extent.conventions < extent.conventions_due:
+            told.append(f"{extent.conventions} of {extent.conventions_due} of convention and implementation")
+        return f"Only {' and '.join(told)} were run." if told else ""
+
+    @cached_property
+    def extent(self) -> Extent:
+        """How much there is of all that was due. Older records do not say how many conventions were."""
+        asked = {(convention.id, convention.implementation) for convention in self.conventions}
+        entries, questions = self.implementations.values(), {k: v for h in self.headers for k, v in h.conventions.items()}
+        due = requirements_due((entry.operation for entry in entries), (one.operation for one in self.requirements.values()))
+        return Extent(len(self.items), due, len(asked), conventions_due(entries, questions))
 
     @property
     def ratios_are_sound(self) -> bool:
         """Whether the baseline, timed against itself, gave 1; one that failed was held again, and the last counts."""
         return not self.self_comparisons or self.self_comparisons[-1].is_sound
-
-    def _items_due(self) -> int:
-        operations = Counter(entry.operation for entry in self.implementations.values())
-        return sum(operations[entry.operation] for entry in self.requirements.values())
 
     @cached_property
     def implementations(self) -> dict[str, ImplementationEntry]:
@@ -131,10 +144,9 @@ class Run:
 
     @cached_property
     def undeclared(self) -> tuple[Undeclared, ...]:
-        """Areas of which nothing could be asked, without a declaration that says so; of a whole run alone. They count as
-        unexpected, too."""
-        alone = len(self.headers) == 1 and self.header.shard not in ("", "1/1")
-        if self.header.selection or alone or not self.is_complete:
+        """Areas of which nothing could be asked, without a declaration that says so; of a run of all requirements alone. They
+        count as unexpected, too."""
+        if self.header.selection or self.shard or not self.is_complete or not self.extent.has_all_requirements:
             return ()
         return undeclared(self.coverages, self.implementations)
 

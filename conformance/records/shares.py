@@ -64,8 +64,8 @@ def too_little(found: dict[str, Share]) -> tuple[str, ...]:
         if not share.is_compiled
     )
     left_out = (
-        f"INCONCLUSIVE: only {share.run} of {share.run + share.left_out} problems within the features of {name} were judged "
-        f"({share.left:.1%}), the others are beyond its limits or its budget of shapes, or declined: {LEAST_SHARE:.0%} are due."
+        f"INCONCLUSIVE: only {share.run} of {share.run + share.left_out} problems within the features of {name} were judged, "
+        f"the others are beyond its limits or its budget of shapes, or declined: {LEAST_SHARE:.0%} are due."
         for name, share in found.items()
         if not share.is_enough
     )

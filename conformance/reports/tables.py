@@ -209,7 +209,7 @@ def left_table(run: Run) -> Table:
             str(share.fitted),
             str(share.unsupported - share.left_out),
             str(share.left_out),
-            f"{100 * share.left:.3g} %" if share.run or share.left_out else NONE,
+            f"{100 * share.left:.3g} %" if (share.run or share.left_out) and not run.partial else NONE,
             _most_frequent(reasons.get(name, Counter())),
             ", ".join(entry.unread) or NONE,
         )
@@ -220,8 +220,8 @@ def left_table(run: Run) -> Table:
     columns = ("implementation", "as they are", "fitted", "lacking", "left out", "judged", "most frequent reasons", "not read")
     note = (
         "Problems. Fitted: their sizes were made to fit declared limits. Lacking: they need a feature, dtype or layout that is "
-        "not offered. Left out: beyond limits or the budget of shapes, or declined. Judged: the share of all but those lacking. "
-        "Not read: parameters that mean nothing to the suite and keep their defaults."
+        "not offered. Left out: beyond limits or the budget of shapes, or declined. Judged: the share of all but those lacking, "
+        "of a whole run. Not read: parameters that mean nothing to the suite and keep their defaults."
     )
     return Table("Not asked", columns, rows, note)
 

@@ -105,7 +105,7 @@ def answer(convention: Convention) -> str:
 def observation(convention: Convention) -> str:
     """What was observed, in words, beside what is declared where that is something else."""
     if convention.observed is None:
-        return "not supported"
+        return "skipped" if convention.skipped else "not supported"
     declared = f"declared {convention.declared}, " if convention.agrees is False else ""
     return f"{declared}observed {convention.observed}"
 

@@ -1,9 +1,11 @@
-"""What a run did not judge: what of a signature means nothing to the suite, and features that are not offered."""
+"""What a run did not judge: what of a signature means nothing to the suite, what a declaration takes away, and features that are
+not offered."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from conformance.dtypes import DTYPES
-from conformance.records import Run, Share, shares
+from conformance.records import Convention, ImplementationEntry, Run, Share, shares
 from conformance.reports.format import joined
 from conformance.verdict import Outcome
 
@@ -32,7 +34,7 @@ def _unread(names: tuple[str, ...], whose: str) -> str:
     return f"Not read: {whose}{'; '.join(parts)}."
 
 
-def _few(names: list[str]) -> str:
+def _few(names: Sequence[str]) -> str:
     """As many as fit a line, and the number of the others."""
     shown = [name for place, name in enumerate(names) if not place or len(", ".join(names[: place + 1])) <= LONGEST]
     left = len(names) - len(shown)
@@ -40,55 +42,111 @@ def _few(names: list[str]) -> str:
 
 
 def sentences(run: Run) -> list[str]:
-    """For each implementation, of a few, what was not judged, where not all of it was."""
-    several = len(run.implementations) > 1
-    found = [
-        f"{name}: {text}" if several else f"{text[:1].upper()}{text[1:]}"
-        for name in list(run.implementations)
-        for text in _of(run, name, several)
-    ]
+    """For each of several implementations, of a few, what was not judged, where not all of it was; of a single one, the first
+    sentence says it."""
+    if len(run.implementations) == 1:
+        return []
+    found = [f"{name}: {text}" for name in run.implementations for text in _of(run, name)]
     return found if len(found) <= SHOWN else [*found[:SHOWN], f"… and {len(found) - SHOWN} more, in the table Conformance."]
 
 
-def not_offered(run: Run) -> tuple[str, ...]:
+def not_offered(run: Run) -> str:
     """The features for lack of which a single implementation was not asked; nothing of several, which lack different ones."""
-    return _features(run, next(iter(run.implementations))) if len(run.implementations) == 1 else ()
+    return _not_offered(run, next(iter(run.implementations))) if len(run.implementations) == 1 else ""
 
 
-def narrowed(run: Run) -> str:
-    """Of a single implementation, to what its declaration narrows the judgement: dtypes, limits, and the share that they left."""
+def within(run: Run) -> str:
+    """The dtypes and limits within which a single implementation was judged, and the share that they left of a whole run."""
     if len(run.implementations) > 1:
         return ""
     entry, share = next(iter(run.implementations.values())), next(iter(shares(run.items).values()), Share())
     parts = [f"in {joined(entry.dtypes)} alone"] if 0 < len(entry.dtypes) < len(DTYPES) else []
     parts += [f"within its limits ({entry.limits})"] if entry.limits else []
-    parts += [f"{share.left_out} problems left out ({1 - share.left:.0%})"] if share.left_out else []
+    of_whole = "" if run.partial else f" ({1 - share.left:.0%})"
+    parts += [f"{share.left_out} problem{'' if share.left_out == 1 else 's'} left out{of_whole}"] if share.left_out else []
     return "".join(f" {part}" if part.startswith("in") else f", {part}" for part in parts)
+
+
+def narrowed(run: Run) -> str:
+    """To what else a declaration narrows the judgement, in parts that each begin with a semicolon; of several implementations,
+    how many of them."""
+    found = [parts for name in run.implementations if (parts := _narrowed(run, name))]
+    skipped = sum(convention.skipped for convention in run.conventions)
+    told = f"; {skipped} convention{'' if skipped == 1 else 's'} skipped" if skipped else ""
+    if len(run.implementations) == 1:
+        return told + "".join(f"; {part}" for parts in found for part in parts)
+    if not found:
+        return told
+    what = "what it declares" if len(found) == 1 else "what they declare"
+    return f"{told}; {len(found)} of {len(run.implementations)} implementations narrowed by {what}, see below"
+
+
+def _narrowed(run: Run, name: str) -> list[str]:
+    """The parts for an implementation."""
+    entry = run.implementations[name]
+    told_before = _features(run, name)
+    away = [feature for feature in entry.taken_away if feature not in told_before]
+    answers = [convention for convention in run.conventions if convention.implementation == name and convention.declined]
+    return [
+        *([f"own parameters not asked: {joined(entry.own_not_asked)}"] if entry.own_not_asked else []),
+        *([f"lacking: {joined(away)}"] if away else []),
+        *entry.narrowed,
+        *_declined("conventions declined", [answer for answer in answers if answer.observed is None]),
+        *_declined("conventions declined in part", [answer for answer in answers if answer.observed is not None]),
+    ]
+
+
+def _declined(what: str, conventions: list[Convention]) -> list[str]:
+    return [f"{what}: {_few(sorted({convention.id for convention in conventions}))}"] if conventions else []
+
+
+def _of(run: Run, name: str) -> Iterator[str]:
+    """What was not judged of one of several implementations, as a sentence."""
+    coverages = [coverage for (implementation, _), coverage in run.coverages.items() if implementation == name]
+    judged, left = sum(one.judged for one in coverages), sum(one.unsupported for one in coverages)
+    parts = [f"{left} not offered: {', '.join(features)}"] if left and (features := _features(run, name)) else []
+    narrowed = _narrowed(run, name)
+    if judged and (parts or narrowed):
+        yield "; ".join([", ".join([f"{judged} requirement{'' if judged == 1 else 's'} judged", *parts]), *narrowed]) + "."
+
+
+def _not_offered(run: Run, name: str) -> str:
+    """The features for lack of which ``name`` was not asked whole requirements; then, where there were others, why it was not."""
+    features, reasons = _features(run, name), _reasons(run, name)
+    told = f": {', '.join(features)}" if features else ""
+    if not reasons:
+        return told
+    left = len(reasons) - SHOWN_REASONS
+    more = [f"and {left} more reason{'' if left == 1 else 's'}"] if left > 0 else []
+    return f"{told}{', and for other reasons: ' if features else ': '}{'; '.join([*reasons[:SHOWN_REASONS], *more])}"
+
+
+def _features(run: Run, name: str) -> list[str]:
+    entry = run.implementations[name]
+    return sorted({feature for without in _unsupported(run, entry) for feature in without})
+
+
+def _reasons(run: Run, name: str) -> list[str]:
+    """Why whole requirements were not asked that lack no feature, the commonest first, in the words of the most frequent reason
+    of each."""
+    entry, found = run.implementations[name], Counter[str]()
+    for item in run.items:
+        if item.implementation == name and item.outcome is Outcome.UNSUPPORTED and not _lacks(item.without, entry):
+            found.update(_short(reason) for reason in list(item.lacking)[:1] if not reason.startswith("dtype"))
+    return [reason for reason, _ in found.most_common()]
+
+
+def _unsupported(run: Run, entry: ImplementationEntry) -> Iterator[list[str]]:
+    """The features that each requirement lacks which was not asked."""
+    for item in run.items:
+        if item.implementation == entry.name and item.outcome is Outcome.UNSUPPORTED:
+            yield _lacks(item.without, entry)
+
+
+def _lacks(without: Sequence[str], entry: ImplementationEntry) -> list[str]:
+    return [feature for feature in without if feature not in entry.features]
 
 
 def _short(reason: str) -> str:
     """The beginning of a reason, which may be a sentence of the implementation's."""
     return reason.partition(": ")[0].rstrip(".")
-
-
-def _of(run: Run, name: str, several: bool) -> Iterator[str]:
-    coverages = [coverage for (implementation, _), coverage in run.coverages.items() if implementation == name]
-    judged, left = sum(one.judged for one in coverages), sum(one.unsupported for one in coverages)
-    features = _features(run, name)
-    if several and judged and left and features:
-        yield f"{judged} requirements judged, {left} not offered: {', '.join(features)}."
-
-
-def _features(run: Run, name: str) -> tuple[str, ...]:
-    """The features for lack of which ``name`` was not asked whole requirements, then what else kept it from that, in the words of
-    the most frequent reason of each."""
-    offered = run.implementations[name].features
-    found: dict[str, None] = {}
-    others: dict[str, None] = {}
-    for item in run.items:
-        if item.implementation == name and item.outcome is Outcome.UNSUPPORTED:
-            features = [feature for feature in item.without if feature not in offered]
-            found.update(dict.fromkeys(features))
-            if not features:
-                others.update(dict.fromkeys(_short(one) for one in list(item.lacking)[:1] if not one.startswith("dtype")))
-    return (*sorted(found), *list(others)[:SHOWN_REASONS])

@@ -59,9 +59,29 @@ def _result(run: Run) -> str:
     if areas:
         parts.append(f"{areas} area{' is' if areas == 1 else 's are'} neither offered nor declared as lacking")
     told = ", and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) if parts else "every result is as expected"
-    selected = "of what was selected, " if run.header.selection else ""
-    told = f"{_unfinished(run)}{selected}{told}: {_judged(run)}."
-    return f"{told[:1].upper()}{told[1:]}"
+    return _sentence(f"{_unfinished(run)}{_part(run, so_far=_ended_early(run))}{told}: {_judged(run)}{unjudged.narrowed(run)}.")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _part(run: Run, *, so_far: bool) -> str:
+    """What is to be said where the run is not all that was due: a selection, a shard, or one that ended early, ``so_far``."""
+    extent, several = run.extent, len(run.implementations) > 1
+    if extent.is_whole:
+        return "so far " if so_far else ""
+    on = f" on {len(run.implementations)} implementations" if several else ""
+    parts = [f"{extent.requirements} of {extent.requirements_due} requirements{on}"]
+    if extent.conventions < extent.conventions_due:
+        parts.append(f"{extent.conventions} of {extent.conventions_due} conventions")
+    what = f"shard {run.shard}" if run.shard else f"what was run{' so far' if so_far else ''}"
+    return f"of {what} ({', '.join(parts)}), "
+
+
+def _ended_early(run: Run) -> bool:
+    """Too little to be judged is another reason why a run proves nothing, and has its own sentence."""
+    return not run.is_complete or (run.exit_code == ExitCode.INCONCLUSIVE and not run.too_little)
 
 
 def _wrong_timings(number: int) -> str:
@@ -70,42 +90,38 @@ def _wrong_timings(number: int) -> str:
 
 def _unfinished(run: Run) -> str:
     """What is to be said before the result where the run has not come to its end, or where the suite itself failed."""
-    if not run.is_complete:
-        return "unfinished, so far "
-    if run.exit_code == ExitCode.INCONCLUSIVE:
-        return "interrupted, so far "
+    if _ended_early(run):
+        return "interrupted, " if run.is_complete else "unfinished, "
     if run.exit_code == ExitCode.UNEXPECTED and not run.surprises:
         return "a check ended without a result, see its message; besides, "
     return ""
 
 
 def _nothing(run: Run) -> str:
-    where = "in this shard " if len(run.headers) == 1 and run.header.shard else ""
-    told = f"{where}nothing was judged"
+    told = f"{_part(run, so_far=not run.is_complete)}nothing was judged"
     if run.items:
         left = len(run.items)
         told += f": {'the one result is' if left == 1 else f'all {left} results are'} {_reasons(run, ' or ')}"
     else:
-        asked = len(run.conventions)
+        asked = sum(not convention.skipped for convention in run.conventions)
         told += f": no requirement was run, {asked} convention{' was' if asked == 1 else 's were'} asked"
-    return f"{told[:1].upper()}{told[1:]}."
+    return _sentence(f"{told}.")
 
 
 def _judged(run: Run) -> str:
     """Of all results, each a requirement on an implementation: how many were judged, how many were not and why."""
     judged = sum(item.outcome.was_run for item in run.items)
     known = sum(tallies.kind_of(item) == tallies.KNOWN for item in run.items)
-    told = f"{judged} judged{unjudged.narrowed(run)}" + (f" ({known} known failure{'' if known == 1 else 's'})" if known else "")
+    told = f"{judged} judged{unjudged.within(run)}" + (f" ({known} known failure{'' if known == 1 else 's'})" if known else "")
     left = len(run.items) - judged
     if not left:
         return told
-    features = unjudged.not_offered(run)
-    return f"{told}, {left} not ({_reasons(run, ', ')}{': ' if features else ''}{', '.join(features)})"
+    return f"{told}, {left} not ({_reasons(run, ', ')}{unjudged.not_offered(run)})"
 
 
 def _reasons(run: Run, between: str) -> str:
     """Why results were not judged, with numbers where there are several reasons."""
     counts = Counter(item.outcome for item in run.items if not item.outcome.was_run)
-    words = {Outcome.UNSUPPORTED: tallies.UNSUPPORTED, Outcome.SKIPPED: tallies.SKIPPED}
+    words = {Outcome.SKIPPED: tallies.SKIPPED, Outcome.UNSUPPORTED: tallies.UNSUPPORTED}  # why it is so follows the last
     told = [(counts[outcome], word) for outcome, word in words.items() if counts[outcome]]
     return told[0][1] if len(told) == 1 else between.join(f"{number} {word}" for number, word in told)

@@ -13,7 +13,7 @@ from conformance.checks.items import ItemResult, ItemRun
 from conformance.expectations import is_skipped
 from conformance.harness import Subject
 from conformance.judging import Judge
-from conformance.records import Item, encode
+from conformance.records import Convention, Item, encode
 from conformance.records.model import StatusWord
 from conformance.session.kept import kept
 from conformance.session.messages import failure_message
@@ -93,13 +93,16 @@ class Items:
 
         def run(convention_id: str, implementation: Implementation) -> None:
             reason = self._skip_reason(convention_id, implementation)
+            if is_skipped(convention_id, self.settings.skips):
+                request.node.user_properties.append((PROPERTY, [encode(_skipped(convention_id, implementation)).decode()]))
             with outside():
                 reason = reason or self._unsound(implementation)
             if reason:
                 pytest.skip(reason)
-            expectations = self.settings.expectations.for_(implementation.name)
+            expectations, subject = self.settings.expectations.for_(implementation.name), self._subject(implementation)
             with outside():
-                record = observe_convention(self._subject(implementation), convention_id, expectations)
+                record = observe_convention(subject, convention_id, expectations)
+            record = replace(record, declined=subject.declined[convention_id])
             request.node.user_properties.append((PROPERTY, [encode(record).decode()]))
             if record.status == "unexpected":
                 pytest.fail(f"{convention_id} on {implementation.name}: {record.message}", pytrace=False)
@@ -165,6 +168,14 @@ def _not_run(requirement: str, implementation: Implementation, outcome: Outcome,
     status: StatusWord = "unexpected" if outcome.is_failure else "expected"
     return Item(
         requirement=requirement, implementation=implementation.name, outcome=outcome, status=status, reason=reason,
+    )  # fmt: skip
+
+
+def _skipped(convention: str, implementation: Implementation) -> Convention:
+    declared = implementation.support.conventions.get(convention)
+    return Convention(
+        id=convention, implementation=implementation.name, declared=declared, observed=None, agrees=None, status="expected",
+        message="Not asked: listed in the skips file.", skipped=True,
     )  # fmt: skip
 
 

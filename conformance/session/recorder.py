@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -21,23 +20,21 @@ from conformance.records import (
     Coverage,
     Coverages,
     Diagnosis,
-    Header,
     Item,
     RecordWriter,
     Share,
     Timing,
-    command_line,
-    current_environment,
     decode,
     implementation_entry,
     read_records,
-    requirement_entry,
+    requirements_due,
     too_little,
     undeclared,
 )
 from conformance.run_options import function_settings
 from conformance.session.diagnoses import Failures
 from conformance.session.diagnosis_process import ask
+from conformance.session.header import header
 from conformance.session.interruption import Interruption, stop
 from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER, UNSOUND
 from conformance.session.messages import Told
@@ -99,7 +96,7 @@ class Recorder:
     def _write_header(self) -> None:
         if self.writer and not self.writer.begun:
             with _usage_errors():
-                self.writer.write(self._header())
+                self.writer.write(header(self.settings, self.config.option.keyword))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -114,22 +111,6 @@ class Recorder:
         if self._stillborn >= STILLBORN:
             distributed: Any = self.config.pluginmanager.get_plugin("dsession")
             distributed.shouldstop = f"Worker processes die before they run anything: {' '.join(str(error).split())[-400:]}"
-
-    def _header(self) -> Header:
-        operations = {implementation.operation for implementation in self.settings.implementations}
-        return Header(
-            suite=__version__,
-            specification=SPEC_VERSION,
-            started=datetime.now(UTC),
-            seed=self.settings.effort.seed,
-            tier=self.settings.tier,
-            shard=str(self.settings.shard),
-            selection=self.config.option.keyword,
-            command=command_line(),
-            environment=current_environment(),
-            implementations=tuple(implementation_entry(i) for i in self.settings.implementations),
-            requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
-        )
 
     def pytest_report_header(self) -> list[str]:
         effort = self.settings.effort
@@ -284,6 +265,8 @@ class Recorder:
 
     def _conclude(self, status: int) -> int:
         """The exit code by the one table; timing, if asked for, and the footer come first."""
+        if status == pytest.ExitCode.TESTS_FAILED and self._session.shouldfail and self.progress.done < self.progress.total:
+            status = int(pytest.ExitCode.INTERRUPTED)  # as pytest-xdist calls it where --maxfail ends a run
         code = FROM_PYTEST.get(status, ExitCode.INCONCLUSIVE)
         if self._only_collects:
             return int(code)
@@ -310,8 +293,10 @@ class Recorder:
 
     @property
     def _undeclared(self) -> int:
-        """How many areas were not offered without a declaration; of a whole run alone, since a part of one leaves areas out."""
-        if self._is_part or self.config.option.keyword:
+        """How many areas were not offered without a declaration; of a run of all requirements alone, as ``Run.undeclared``."""
+        operations = [implementation.operation for implementation in self.settings.implementations]
+        due = requirements_due(operations, (one.operation for one in requirements().values()))
+        if self._is_part or self.config.option.keyword or self.items < due:
             return 0
         return len(undeclared(self._coverages, {i.name: implementation_entry(i) for i in self.settings.implementations}))
 

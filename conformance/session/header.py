@@ -1,0 +1,27 @@
+"""The first record of a run: what is asked, of which implementations, and where."""
+
+from datetime import UTC, datetime
+
+from conformance import __version__
+from conformance.records import Header, command_line, current_environment, implementation_entry, requirement_entry
+from conformance.session.options import Settings
+from conformance.specification import SPEC_VERSION, conventions, requirements
+
+
+def header(settings: Settings, selection: str) -> Header:
+    """``selection``: the expression of -k."""
+    operations = {implementation.operation for implementation in settings.implementations}
+    return Header(
+        suite=__version__,
+        specification=SPEC_VERSION,
+        started=datetime.now(UTC),
+        seed=settings.effort.seed,
+        tier=settings.tier,
+        shard=str(settings.shard),
+        selection=selection,
+        command=command_line(),
+        environment=current_environment(),
+        implementations=tuple(implementation_entry(i) for i in settings.implementations),
+        requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
+        conventions={c.id: c.operations for c in conventions().values() if operations.intersection(c.operations)},
+    )
