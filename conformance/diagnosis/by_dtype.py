@@ -147,7 +147,7 @@ class ByDtype:
         compared = [each for n, each in enumerate(faults) if n == 0 or (n < RIVALS and clock.left(FURTHER))]
         trials = [trial for each in compared if (trial := self._everywhere(each, parts, seen, more)).explains_nearly_all]
         best = min(trials, key=lambda trial: (trial.barely, trial.rank), default=None)
-        if best is None:
+        if best is None or 2 * best.barely > best.explained:  # what would show on much that passes is hardly there
             return None
         only = best.candidate.only
         rivals = [trial for trial in trials if trial is not best and trial.candidate.only == only]
