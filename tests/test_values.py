@@ -49,6 +49,7 @@ PINNED = {
     "mask empty-rows": "4342c7632f6054b7",
     "mask band": "aabae1beb5f3eb8e",
     "bias gaussian": "4a47ea1abaa9a8a5",
+    "bias empty-rows": "092a61d887b709ea",
     "bias holes": "b69712ee12c989bc",
     "bias distance": "5fb25e90b43459a4",
     "bias row-constant": "90d859d30bef5b6f",

@@ -94,6 +94,8 @@ def _unfinished(run: Run) -> str:
         return "interrupted, " if run.is_complete else "unfinished, "
     if run.exit_code == ExitCode.UNEXPECTED and not run.surprises:
         return "a check ended without a result, see its message; besides, "
+    if run.too_little and not run.surprises:
+        return "too little was judged to tell; besides, "
     return ""
 
 

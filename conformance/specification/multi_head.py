@@ -304,7 +304,10 @@ _MASKS = (
         "pytorch#103963; pytorch#163997",
         ("square", ALL, {"values": "gaussian.1#70", "mask": "empty-rows.1:b1qk#70"}),
         ("square", ALL, {"values": "gaussian.1#71", "mask": "empty-rows.1:b1qk#71", **_SHARED}),
-        ("cross", F32, {"values": "gaussian.1#72", "mask": "empty-rows.1:b1qk#72", **_CROSS, **_BIASES}),
+        *(
+            ("cross", F32, {"values": "gaussian.1#72", "mask": "empty-rows.1:b1qk#72", **source, **_BIASES})
+            for source in (_CROSS, _MEMORY)
+        ),
         ("square", ALL, {"values": "gaussian.1#73", "mask": "left-padding.1:b11k#48", "causal": "top-left"}),
         ("square", ALL, {"values": "gaussian.1#74", "key_lengths": (0, 5)}),
         check="empty-rows",
