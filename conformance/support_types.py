@@ -1,16 +1,16 @@
 """The types of what a ``Support`` declares: a list is made what is due, and what cannot be is told in one sentence, with an
 example."""
 
-import types
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
+
+import msgspec
 
 from conformance.adapter import Support
 from conformance.errors import UsageError
 
+HINTS = get_type_hints(Support)
 SHOWN = 60  # characters of what was given
-_EITHER = (Union, types.UnionType)
 _NAMES = "names in a set"
 _SIZES = "a dictionary of names of sizes and whole numbers"
 
@@ -50,46 +50,37 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 def of_due_types(spec: str, support: Support) -> Support:
     """The declaration of ``spec``, with lists and sets made what is due. Raises UsageError where a field is of another type."""
-    hints = get_type_hints(Support)
     due: dict[str, Any] = {}
     for name, value in vars(support).items():
         try:
-            due[name] = _made(value, hints[name])
-        except _OfAnotherType as wrong:
-            raise UsageError(_sentence(spec, name, value, wrong.part)) from None
+            due[name] = _made(value, HINTS[name])
+        except msgspec.ValidationError:
+            raise UsageError(_sentence(spec, name, value, HINTS[name])) from None
     return replace(support, **due)
 
 
-class _OfAnotherType(Exception):
-    """``part`` is what is not of the due type: the whole value, or something in it."""
+def _made(value: Any, hint: Any) -> Any:
+    """``value`` as ``hint`` wants it; a set has one order in every process. Raises msgspec.ValidationError."""
+    made = msgspec.convert(sorted(value, key=str) if isinstance(value, set | frozenset) else value, hint)
+    if hint == HINTS["declines"] and not all(issubclass(one, Exception) for one in made):
+        raise msgspec.ValidationError("no exception")
+    return made
 
-    def __init__(self, part: object) -> None:
-        super().__init__(part)
-        self.part = part
 
-
-def _sentence(spec: str, name: str, value: object, part: object) -> str:
+def _sentence(spec: str, name: str, value: object, hint: Any) -> str:
     words, example = EXAMPLES[name]
-    within = "" if part is value else f", with {_shown(part)} in it"
-    example, comma = _alone(value, get_type_hints(Support)[name]) or (example, "")
-    return f"Support.{name} of {spec} is {_shown(value)}{within}: it takes {words}, such as {name}={example}{comma}."
+    example, comma = _alone(value, hint) or (example, "")
+    return f"Support.{name} of {spec} is {_shown(value)}: it takes {words}, such as {name}={example}{comma}."
 
 
 def _alone(value: object, hint: Any) -> tuple[str, str] | None:
     """Where ``value`` would do as an element: a tuple or a set of it, as it is to be written."""
-    for one in get_args(hint) if get_origin(hint) in _EITHER else (hint,):
-        if get_origin(one) in (tuple, frozenset) and _does(value, get_args(one)[0]):
-            written = value.__name__ if isinstance(value, type) else repr(value)
-            return (f"({written},)", ", with the comma") if get_origin(one) is tuple else (f"{{{written}}}", "")
-    return None
-
-
-def _does(value: object, hint: Any) -> bool:
     try:
-        _made(value, hint)
-    except _OfAnotherType:
-        return False
-    return True
+        made = _made([value], hint)
+    except msgspec.ValidationError:
+        return None
+    written = value.__name__ if isinstance(value, type) else repr(value)
+    return (f"({written},)", ", with the comma") if isinstance(made, tuple) else (f"{{{written}}}", "")
 
 
 def _shown(value: object) -> str:
@@ -103,45 +94,3 @@ def _shown(value: object) -> str:
     except Exception:  # whatever an object answers
         text = f"of the type {type(value).__name__}"
     return f"the text {text}" if isinstance(value, str) else text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
-
-
-def _made(value: Any, hint: Any) -> Any:
-    """``value`` as ``hint`` wants it. Raises _OfAnotherType where that cannot be."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in _EITHER:
-        return _made_one_of(value, inner)
-    if origin is tuple:
-        return tuple(_made(one, inner[0]) for one in _listed(value))
-    if origin is frozenset:
-        return frozenset(_made(one, inner[0]) for one in _listed(value))
-    if origin is type:
-        if not (isinstance(value, type) and issubclass(value, inner[0])):
-            raise _OfAnotherType(value)
-        return value
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(value, Mapping):
-            raise _OfAnotherType(value)
-        return {_made(key, inner[0]): _made(one, inner[1]) for key, one in value.items()}
-    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        raise _OfAnotherType(value)
-    return value
-
-
-def _made_one_of(value: Any, hints: tuple[Any, ...]) -> Any:
-    """By the first of ``hints`` that does; where none does, what is wrong by the one that comes nearest."""
-    wrongs = []
-    for hint in hints:
-        try:
-            return _made(value, hint)
-        except _OfAnotherType as wrong:
-            wrongs.append(wrong)
-    raise next((wrong for wrong in wrongs if wrong.part is not value), wrongs[0])
-
-
-def _listed(value: Any) -> list[Any]:
-    """The elements of a tuple, list or set; of a set in order, so that every process has the same."""
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    if not isinstance(value, tuple | list):
-        raise _OfAnotherType(value)
-    return list(value)
