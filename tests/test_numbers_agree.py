@@ -130,7 +130,7 @@ def test_what_nothing_supports_is_said_not_to_be_judged(tmp_path: Path) -> None:
     run = read_records(tmp_path / "reports" / "records.jsonl")
     assert done.returncode == run.exit_code == 3
     assert "as expected" not in done.stdout
-    assert "nothing was judged: all 2 results are unsupported." in done.stdout
+    assert "), nothing was judged: all 2 results are unsupported." in done.stdout
     demand_agreement(run, tmp_path / "reports", done.stdout)
 
 

@@ -92,10 +92,10 @@ def _unfinished(run: Run) -> str:
     """What is to be said before the result where the run has not come to its end, or where the suite itself failed."""
     if _ended_early(run):
         return "interrupted, " if run.is_complete else "unfinished, "
+    if run.too_little:
+        return "too little was judged for a verdict; besides, "
     if run.exit_code == ExitCode.UNEXPECTED and not run.surprises:
         return "a check ended without a result, see its message; besides, "
-    if run.too_little and not run.surprises:
-        return "too little was judged to tell; besides, "
     return ""
 
 
