@@ -20,8 +20,8 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
 
     Grey is a run that may not be cited or judged nothing; red has unexpected failures or answers to conventions, or areas that
     are neither offered nor declared as lacking; yellow has known ones. Green names the areas that were not judged and what was
-    skipped, and is bright where there is none of it. Raises UsageError for a run that is only a part of one, and for an implementation or dtype that the run
-    does not have.
+    skipped, and is bright where there is none of it. Raises UsageError for a run that is only a part of one, and for an
+    implementation or dtype that the run does not have.
     """
     if run.partial:
         raise UsageError(f"There is no badge of a part of a run. {run.partial}")
