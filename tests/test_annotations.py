@@ -178,6 +178,13 @@ def test_a_badge_names_the_areas_that_were_not_judged(tmp_path: Path, lacks: tup
     assert made["color"] == colour
 
 
+def test_a_badge_says_how_many_conventions_were_skipped(tmp_path: Path) -> None:
+    skipped = runs.convention("fine", declared=None, observed=None, agrees=None, skipped=True)
+    run = runs.run(tmp_path, runs.header(["fine"]), runs.item("fine"), skipped)
+    made = badge(run, "fine")
+    assert (made["message"], made["color"]) == ("1/1 requirements, 1 convention skipped", "green")
+
+
 def test_badge_command(tmp_path: Path) -> None:
     judged(tmp_path, {})
     records = tmp_path / "records.jsonl"

@@ -19,9 +19,9 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
     under its numerics profile.
 
     Grey is a run that may not be cited or judged nothing; red has unexpected failures or answers to conventions, or areas that
-    are neither offered nor declared as lacking; yellow has known ones. Green names the areas that were not judged, and is bright
-    where there are none. Raises UsageError for a run that is only a part of one, and for an implementation or dtype that the run
-    does not have.
+    are neither offered nor declared as lacking; yellow has known ones. Green names the areas that were not judged and what was
+    skipped, and is bright where there is none of it. Raises UsageError for a run that is only a part of one, and for an
+    implementation or dtype that the run does not have.
     """
     if run.partial:
         raise UsageError(f"There is no badge of a part of a run. {run.partial}")
@@ -96,14 +96,17 @@ def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:
         told += f", {counts[tallies.UNSUPPORTED]} not offered"
     if counts[tallies.SKIPPED]:
         told += f", {counts[tallies.SKIPPED]} skipped"
+    answers = [convention for convention in run.conventions if convention.implementation == implementation]
+    skipped = sum(answer.skipped for answer in answers)
+    if skipped:
+        told += f", {skipped} convention{'' if skipped == 1 else 's'} skipped"
     areas = [area for (name, area), coverage in run.coverages.items() if name == implementation and not coverage.judged]
     if areas:
         told += f", nothing of {', '.join(areas)} judged"
-    answers = [convention for convention in run.conventions if convention.implementation == implementation]
     unexpected = counts[tallies.UNEXPECTED] + sum(answer.status == "unexpected" for answer in answers)
     unexpected += sum(one.implementation == implementation for one in run.undeclared)
     colour = _colour(unexpected, counts[tallies.KNOWN] + sum(bool(answer.reason) for answer in answers))
-    return told, PARTLY if (areas or counts[tallies.SKIPPED]) and colour == RIGHT else colour
+    return told, PARTLY if (areas or skipped or counts[tallies.SKIPPED]) and colour == RIGHT else colour
 
 
 def _of_dtype(run: Run, implementation: str, dtype: str) -> tuple[str, str]:
