@@ -232,21 +232,21 @@ def test_many_parameters_that_are_not_read_are_a_line_and_all_of_them_in_the_tab
         *(f"Not read: of number-{number}, {told}" for number in range(3)),
         "Not read: parameters of 2 more implementations, in the table Not asked.",
     ]
-    assert reports.left_table(run).rows[4][-1] == ", ".join(names)
+    assert reports.left_table(run).rows[4][-2] == ", ".join(names)
 
 
 def test_what_was_not_asked_is_the_same_table_in_every_output(tmp_path: Path) -> None:
     less = {"counts": Counts(designed=2, unsupported=3), "lacking": {"layout reversed": 2, "dtype float64": 1}}
     run = runs.run(tmp_path, runs.header(), runs.item("flawed", counts=Counts(designed=5)), runs.item(**less))
     (row,) = reports.left_table(run).rows
-    assert row == ("fine", "2", "0", "3", "0", "100 %", "layout reversed (2), dtype float64 (1)", "–")
+    assert row == ("fine", "2", "0", "3", "0", "100 %", "layout reversed (2), dtype float64 (1)", "–", "–")
     for output, title in (
         (reports.terminal_summary(run), "\nNot asked\n"),
         (reports.summary_markdown(run), "\n## Not asked\n"),
         (make_page(run), "<summary>Not asked</summary>"),
     ):
         assert title in output
-        assert row[-2] in output
+        assert row[-3] in output
     everything = runs.run(tmp_path, runs.header(), runs.item(counts=Counts(designed=5)))
     for output in (reports.terminal_summary(everything), reports.summary_markdown(everything), make_page(everything)):
         assert "Not asked" not in output

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from conformance.accuracy import Accuracy
 from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.records import Case, Convention, ImplementationEntry, Item, Run, Share, shares
-from conformance.reports import tallies
+from conformance.reports import tallies, unjudged
 from conformance.reports.format import NONE, short, sized
 
 SHOWN_REASONS = 3
@@ -212,16 +212,28 @@ def left_table(run: Run) -> Table:
             f"{100 * share.left:.3g} %" if (share.run or share.left_out) and not run.partial else NONE,
             _most_frequent(reasons.get(name, Counter())),
             ", ".join(entry.unread) or NONE,
+            "; ".join(unjudged.narrowing(run, name)) or NONE,
         )
         for name, entry in run.implementations.items()
         for share in (found.get(name, Share()),)
-        if share.fitted or share.unsupported or entry.unread
+        if share.fitted or share.unsupported or entry.unread or (share.run and unjudged.narrowing(run, name))
     )
-    columns = ("implementation", "as they are", "fitted", "lacking", "left out", "judged", "most frequent reasons", "not read")
+    columns = (
+        "implementation",
+        "as they are",
+        "fitted",
+        "lacking",
+        "left out",
+        "judged",
+        "most frequent reasons",
+        "not read",
+        "narrowed",
+    )
     note = (
         "Problems. Fitted: their sizes were made to fit declared limits. Lacking: they need a feature, dtype or layout that is "
         "not offered. Left out: beyond limits or the budget of shapes, or declined. Judged: the share of all but those lacking, "
-        "of a whole run. Not read: parameters that mean nothing to the suite and keep their defaults."
+        "of a whole run. Not read: parameters that mean nothing to the suite and keep their defaults. Narrowed: by what "
+        "the implementation declares, although it is there."
     )
     return Table("Not asked", columns, rows, note)
 

@@ -47,7 +47,11 @@ def sentences(run: Run) -> list[str]:
     if len(run.implementations) == 1:
         return []
     found = [f"{name}: {text}" for name in run.implementations for text in _of(run, name)]
-    return found if len(found) <= SHOWN else [*found[:SHOWN], f"… and {len(found) - SHOWN} more, in the table Conformance."]
+    return (
+        found
+        if len(found) <= SHOWN
+        else [*found[:SHOWN], f"… and {len(found) - SHOWN} more, in the tables Conformance and Not asked."]
+    )
 
 
 def not_offered(run: Run) -> str:
@@ -70,7 +74,8 @@ def within(run: Run) -> str:
 def narrowed(run: Run) -> str:
     """To what else a declaration narrows the judgement, in parts that each begin with a semicolon; of several implementations,
     how many of them."""
-    found = [parts for name in run.implementations if (parts := _narrowed(run, name))]
+    judged = {item.implementation for item in run.items if item.outcome.was_run}
+    found = [parts for name in run.implementations if name in judged and (parts := narrowing(run, name))]
     skipped = sum(convention.skipped for convention in run.conventions)
     told = f"; {skipped} convention{'' if skipped == 1 else 's'} skipped" if skipped else ""
     if len(run.implementations) == 1:
@@ -81,8 +86,8 @@ def narrowed(run: Run) -> str:
     return f"{told}; {len(found)} of {len(run.implementations)} implementations narrowed by {what}, see below"
 
 
-def _narrowed(run: Run, name: str) -> list[str]:
-    """The parts for an implementation."""
+def narrowing(run: Run, name: str) -> list[str]:
+    """What the declaration of ``name`` keeps from being asked although it is there, and conventions that it declined."""
     entry = run.implementations[name]
     told_before = _features(run, name)
     away = [feature for feature in entry.taken_away if feature not in told_before]
@@ -105,7 +110,7 @@ def _of(run: Run, name: str) -> Iterator[str]:
     coverages = [coverage for (implementation, _), coverage in run.coverages.items() if implementation == name]
     judged, left = sum(one.judged for one in coverages), sum(one.unsupported for one in coverages)
     parts = [f"{left} not offered: {', '.join(features)}"] if left and (features := _features(run, name)) else []
-    narrowed = _narrowed(run, name)
+    narrowed = narrowing(run, name)
     if judged and (parts or narrowed):
         yield "; ".join([", ".join([f"{judged} requirement{'' if judged == 1 else 's'} judged", *parts]), *narrowed]) + "."
 
