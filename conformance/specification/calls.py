@@ -58,9 +58,9 @@ _CALLS = (
             attention("wide", ALL),
             *(attention("wide", ALL, **asked) for asked in _ASKED),
             attention("square", causal="top-left"),
-            attention("square", ALL, causal="top-left", mask="random.1:b1qk#27"),
-            attention("wide", ALL, mask="random.1:b1qk#27", bias="gaussian.1:qk#27"),
-            attention("grouped", ALL),
+            attention("square", causal="top-left", mask="random.1:b1qk#27"),
+            attention("wide", mask="random.1:b1qk#27", bias="gaussian.1:qk#27"),
+            attention("grouped"),
         ),
     ),
     Requirement(

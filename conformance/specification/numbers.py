@@ -139,10 +139,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         source=f"{_IEEE}, section 6.2; transformers#38690",
         designed=lambda: joined(
             *(
-                attention("wide", ALL, values="gaussian.1#17", edits=(f"hidden-{tensor}.1*{number}#0",), **hidden)
+                attention("wide", dtypes, values="gaussian.1#17", edits=(f"hidden-{tensor}.1*{number}#0",), **hidden)
                 for tensor in ("key", "value")
                 for number in ("nan", "inf")
-                for hidden in ({"key_lengths": (7, 13)}, {"mask": "right-padding.1:b11k#18"})  # the second row sees all
+                # the second row sees all
+                for dtypes, hidden in ((F32, {"key_lengths": (7, 13)}), (ALL, {"mask": "right-padding.1:b11k#18"}))
             )
         ),
     ),
