@@ -73,7 +73,8 @@ def _plugins(workers: str, more: Sequence[str]) -> list[str]:
     unwanted = "no:xdist" in more or "-pno:xdist" in more
     if unwanted or find_spec("xdist") is None:
         return ours
-    return [*ours, "-p", "xdist", "-n", workers, *([] if workers == "0" else ["--dist", "load"])]
+    # Each worker begins with a stretch of its own, so that few shapes are compiled in several.
+    return [*ours, "-p", "xdist", "-n", workers, *([] if workers == "0" else ["--dist", "worksteal"])]
 
 
 def _surroundings() -> list[str]:
@@ -90,6 +91,10 @@ def _surroundings() -> list[str]:
         "no:faulthandler",
         "-p",
         "no:warnings",
+        "-p",
+        "no:unraisableexception",  # it would warn of what a destructor raises, after a search of all memory
+        "-p",
+        "no:threadexception",
         "-p",
         "no:logging",  # what libraries log is theirs
     ]

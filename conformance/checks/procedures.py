@@ -145,21 +145,14 @@ def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[J
 
 
 def check_empty_rows(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """What rows that see no key give, by every route that there is, where the other rows are right."""
-    problem = subject.resolve(problem)
-    profile, inputs = judging.profile(subject, problem), judging.inputs(problem)
-    judgements = []
-    for route in subject.routes(problem):
-        try:
-            run = judging.run(subject, problem, route)
-        except Failed as failure:
-            judgements.append(Judgement(problem, str(route), failure.verdict, profile))
-            continue
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
-        if not verdict.message:  # where rows that see keys are wrong, these may be so for the same reason
-            verdict = judge_empty_rows(run.output, inputs)
-        judgements.append(Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output))
-    return judgements
+    """What rows that see no key give, where the other rows are right; else those may be wrong for the same reason."""
+    judgement = judging.values(subject, problem)
+    if judgement.output is None:
+        return [judgement]
+    verdict = _unless_wrong(judgement.verdict)
+    if judgement.verdict.outcome is Outcome.PASS:
+        verdict = judge_empty_rows(judgement.output, judging.inputs(judgement.problem))
+    return [replace(judgement, verdict=verdict)]
 
 
 def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:

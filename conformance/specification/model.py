@@ -29,7 +29,7 @@ CHECKS: dict[str, str] = {
     "unaliased": "the output shares no memory with an input; its values are not judged",
     "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
-    "empty-rows": "rows that see no key give a known answer, by every way of asking, where the other rows are right",
+    "empty-rows": "rows that see no key give one of the known answers, where the other rows are right",
     "refuses": "the invalid request raises; silent acceptance is recorded",
 }
 
