@@ -9,15 +9,19 @@ import pytest
 from conformance.exit_codes import ExitCode
 
 PROGRAM = """
-import os, signal, time
+import os, signal
+from types import SimpleNamespace
+from conformance import interruption
 from conformance.interruption import TOGETHER, FirstInterrupt
 
+now = 0.0
+interruption.time = SimpleNamespace(monotonic=lambda: now)
 interrupt = FirstInterrupt("work is finished")
 interrupt.install()
 for _ in range(2):  # to the process, and to its group
     os.kill(os.getpid(), signal.SIGTERM)
 print("asked" if interrupt.asked else "deaf", flush=True)
-time.sleep(TOGETHER)
+now += TOGETHER
 os.kill(os.getpid(), signal.SIGTERM)
 print("still here", flush=True)
 """

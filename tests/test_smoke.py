@@ -1,13 +1,17 @@
-"""What `smoke` says of a mask form that does not work, and of functions that are compiled for each shape."""
+"""What `smoke` says of adapters: of sound ones, of unsound ones, and of what is no fault of theirs."""
 
-import time
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
-import numpy as np
+import pytest
+from click.testing import Result
 
-from conformance import smoke
+from conformance import judging, smoke
 from conformance.adapter import Implementation, Support
 from implementations.numpy_ import FRAMEWORK, direct
+from tests.fakes import named
+from tests.support.commands import invoke
 
 PLAIN = Support(dtypes=("float32",), lacks=frozenset({"bias", "causal", "key-lengths", "scale"}))
 
@@ -28,15 +32,12 @@ def test_a_mask_form_that_fails_has_one_way_out():
 
 
 def test_what_is_slow_for_each_new_shape_alone_is_asked_whether_it_compiles(monkeypatch):
-    monkeypatch.setattr(smoke, "COMPILATION", 0.02)
-    seen = set()
+    now, seen = [0.0], set()
+    monkeypatch.setattr(judging, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def attention(query, key, value, *, mask=None):
         shapes = (query.shape, key.shape, value.shape, None if mask is None else mask.shape)
-        if shapes not in seen:
-            until = time.perf_counter() + 0.05
-            while time.perf_counter() < until:
-                np.ones(1)
+        now[0] += 0.001 if shapes in seen else 1.0
         seen.add(shapes)
         return direct(query, key, value, mask=mask)
 
@@ -49,3 +50,71 @@ def test_what_is_slow_for_each_new_shape_alone_is_asked_whether_it_compiles(monk
         "each call has a line, and a time limit, of its own"
     )
     assert not [line for line in lines(direct) if line.startswith("note time")]
+
+
+def lines_of(result: Result, state: str) -> list[str]:
+    return [line for line in result.stdout.splitlines() if line.startswith(state)]
+
+
+def test_smoke_finds_an_honest_adapter_sound_and_says_what_it_tried() -> None:
+    result = invoke("smoke", "numpy-direct")
+    assert result.exit_code == 0
+    assert not lines_of(result, "FAIL")
+    for tried in (
+        "float64, float32, float16, bfloat16",
+        "bias, causal, cross-length, grouped-heads, key-lengths, mask, scale",
+        "bhq1",
+    ):
+        assert tried in result.stdout
+
+
+@pytest.mark.parametrize("name", ["numpy-multi-head", "numpy-sinusoidal"])
+def test_smoke_reaches_every_feature_of_the_other_operations(name: str) -> None:
+    declared = re.search(r"^features +(.+(?:\n +.+)*)", invoke("describe", name).stdout, re.MULTILINE)
+    tried = re.search(r"^ok +features: (.+)$", invoke("smoke", name).stdout, re.MULTILINE)
+    assert declared
+    assert tried
+    assert sorted(re.split(r",\s+", declared[1].strip())) == tried[1].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("fake", "told"),
+    [
+        ("length_first", "looks transposed, and is right if all arrays are (batch, length, heads, width): say --axes blhd"),
+        ("returns_length_first", "transposed, (batch, length, heads, width): swap the two axes"),
+        ("merges_heads", "heads look merged"),
+        ("doubles", "The output is float64, due is float32"),
+        ("with_weights", "tuple"),
+        ("no_groups", "feature grouped-heads: ValueError: as many key heads as query heads, please"),
+        ("no_half", "dtype float16: TypeError: no float16 here"),
+        ("misspelt", "'gruoped-heads', which the suite does not know: it knows bias, causal, cross-length, grouped-heads"),
+    ],
+)
+def test_smoke_names_what_is_unsound(fake: str, told: str) -> None:
+    result = invoke("smoke", named(fake))
+    assert result.exit_code == 1
+    assert told in "\n".join(lines_of(result, "FAIL"))
+
+
+def test_smoke_says_each_thing_that_raises_and_goes_on() -> None:
+    result = invoke("smoke", named("no_groups"))
+    assert len(lines_of(result, "FAIL")) == 1
+    assert "mask, value-width" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("fake", "told"),
+    [
+        ("zeros", "which `run` judges"),
+        ("one_buffer", "two calls return the same memory"),
+        ("other_names", "'window' means nothing to the suite and keeps its default"),
+    ],
+)
+def test_smoke_notes_what_is_no_fault_of_the_adapter(fake: str, told: str) -> None:
+    result = invoke("smoke", named(fake))
+    assert result.exit_code == 0
+    assert told in "\n".join(lines_of(result, "note"))
+
+
+def test_the_options_that_smoke_suggests_mend_the_layout() -> None:
+    assert invoke("smoke", named("length_first"), "--axes", "blhd").exit_code == 0

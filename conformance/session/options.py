@@ -63,7 +63,7 @@ def settings_from(config: pytest.Config) -> Settings:
         raise UsageError(f"--max-examples {examples} must not be negative.")
     _demand_time_limit(config)
     if getattr(option, "dist", None) == "each":  # of pytest-xdist
-        raise UsageError("--dist each runs every item in every worker, and each would be counted several times: say --dist worksteal.")
+        raise UsageError("--dist each runs every item in every worker, and each would be counted several times: leave it out.")
     shard = Shard() if option.conformance_shard is None else Shard.parse(option.conformance_shard)
     if shard.count > 1 and option.seed == "random":
         raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")

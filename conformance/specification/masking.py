@@ -302,7 +302,10 @@ _PATTERNS = (
         check="empty-rows",
         designed=lambda: joined(
             attention("wide", ALL, values="spread.1#85", mask="empty-rows.1:b1qk#85"),
-            *(attention("wide", F32, values="spread.1#85", mask=f"empty-rows.1:{form}#86") for form in ("qk", "1hqk", "bhqk")),
+            *(  # of the form b11k, all that it has
+                attention("wide", F32, values="spread.1#85", mask=f"empty-rows.1:{form}#86")
+                for form in ("qk", "1hqk", "bhqk", "b11k")
+            ),
             attention("square", F32, values="spread.1#86", mask="left-padding.1:b11k#46", causal="top-left"),
             attention("tall", ALL, values="spread.1#87", causal="bottom-right"),
             attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
