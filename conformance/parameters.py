@@ -185,7 +185,7 @@ def _of_partial(function: "partial[Any]", depth: int, least: int) -> tuple[inspe
 
     def stand_in(*_: Any, **__: Any) -> None: ...
 
-    stand_in.__signature__ = inner[0]  # type: ignore[attr-defined]  # where inspect looks first
+    stand_in.__dict__["__signature__"] = inner[0]  # where inspect looks first
     try:
         return inspect.signature(partial(stand_in, *function.args, **function.keywords)), inner[1]
     except (TypeError, ValueError):  # more arguments than there are parameters

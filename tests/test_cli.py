@@ -135,7 +135,7 @@ def test_repro_of_a_failure_shows_the_element_that_the_verdict_names() -> None:
     result = invoke("repro", TEXT, "--implementation", named("unscaled"))
     assert result.exit_code == 1
     assert re.search(r"^outcome +WRONG_VALUE$", result.stdout, re.MULTILINE)
-    got, want = (float(re.search(rf"^{name} +(\S+)$", result.stdout, re.MULTILINE)[1]) for name in ("got", "want"))  # type: ignore[index]
+    got, want = (float(*re.findall(rf"^{name} +(\S+)$", result.stdout, re.MULTILINE)) for name in ("got", "want"))
     marked = next(line.split() for line in result.stdout.splitlines() if line.endswith("←"))
     assert (float(marked[1]), float(marked[2])) == (pytest.approx(got), pytest.approx(want))
 
@@ -220,7 +220,7 @@ def test_a_fault_that_a_diagnosis_names_is_explained() -> None:
 
 
 def test_a_forgotten_framework_is_guessed_from_what_the_file_imports(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="PyTorch is an extra")
     (tmp_path / "mine.py").write_text("import torch\n\ndef attention(q, k, v):\n    return torch.softmax(q, -1)\n")
     done = run_command("smoke", "mine.py:attention", folder=tmp_path)
     assert done.returncode == ExitCode.UNEXPECTED

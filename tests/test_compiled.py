@@ -91,7 +91,7 @@ def test_what_a_compiler_sees_makes_another_shape():
 
 
 def test_torch_compile_gives_up_nothing_because_of_the_number_of_shapes():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 
     @torch.compile(backend="eager", dynamic=False)
     def compiled(query, key, value):
@@ -138,7 +138,7 @@ def test_calls_that_are_interpreted_are_counted_as_such():
 
 def test_after_an_exception_the_compiler_begins_anew():
     """A request that is refused, such as heads that do not divide, must not leave the rest of the run uncompiled."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 
     def inner(query, key, value):
         if query.shape[1] != key.shape[1]:

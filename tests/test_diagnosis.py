@@ -1,84 +1,21 @@
 """A diagnosis names the fault that an implementation has, from its outputs alone, and names none that it has not."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from conformance import registry
-from conformance.adapter import Implementation, Support
 from conformance.cli import main
-from conformance.diagnosis import Diagnosis, diagnose
-from conformance.diagnosis.choice import varied
+from conformance.diagnosis import diagnose
 from conformance.diagnosis.measure import diagnose_all, failures, jobs_for, name_fault, report
 from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue
 from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.problem import Problem, parse
-from conformance.specification import requirements
+from conformance.problem import parse
 from tests import fakes, hostile
-
-JUDGE = Judge()
-ENOUGH = 60.0  # seconds: what is found must not depend on what else the machine does
-PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
-# Enough of the catalogue to be mistaken in, and little enough to be quick.
-SOME = (
-    "scale-missing", "scale-by-width", "scale-inverted", "scale-by-value-width", "scale-by-heads", "scale-ignored",
-    "mask-ignored", "mask-inverted", "causal-ignored", "causal-one-key-late", "fill-minus-1e4", "fill-minus-1e9",
-    "fill-minus-1e20", "fill-0", "softmax-over-queries", "softmax-off-by-one", "heads-tiled", "maximum-not-subtracted",
-    "stale-by-shape", "answer-of-previous-call", "returns-internal-buffer", "every-second-call-wrong", "random-noise",
-    "changes-query", "changes-key", "writes-over-query", "returns-float64", "returns-float32", "returns-tuple", "returns-nothing",
-)  # fmt: skip
-
-
-SOME_OF_HEADS = tuple(
-    f"multi-head-{name}"
-    for name in (
-        "scale-missing", "scale-by-model-width", "scale-by-heads", "scale-in-float32", "fill-minus-1e4", "fill-minus-1e9",
-        "fill-minus-1e20", "fill-0", "mask-ignored", "mask-inverted", "maximum-not-subtracted", "softmax-over-queries",
-        "nothing-projected", "query-not-projected", "value-not-projected", "query-transposed", "merge-reversed",
-        "returns-float64",
-    )
-)  # fmt: skip
-
-
-@cache
-def problems() -> tuple[Problem, ...]:
-    """Some designed problems of attention, as different as they come, and all those with very low scores."""
-    plain = [r for r in requirements().values() if r.operation == "attention" and r.judges_values]
-    designed = [problem for requirement in plain for problem in requirement.designed()]
-    low = [problem for problem in designed if problem.mask and any(edit.name == "low-visible" for edit in problem.edits)]
-    return tuple(dict.fromkeys([*varied(designed, 150), *low]))
-
-
-def implementation(function: Callable) -> Implementation:
-    return Implementation(function.__name__, function, Support(profile=PROFILE), registry.frameworks()["numpy"])
-
-
-def unsorted(failing: Sequence[Problem]) -> dict[Problem, str]:
-    """Failing problems of which nobody knows how they fail."""
-    return dict.fromkeys(failing, "")
-
-
-def diagnosis_of(function: Callable, faults: Sequence[str] = SOME) -> Diagnosis:
-    subject = Subject(implementation(function))
-    split: dict[bool, list[Problem]] = {False: [], True: []}
-    for problem in problems():
-        if problem.features <= subject.implementation.features:
-            split[JUDGE.values(subject, problem).verdict.outcome.is_failure].append(problem)
-    return diagnose(
-        Subject(implementation(function)),
-        JUDGE,
-        unsorted(split[True]),
-        split[False],
-        [catalogue()[name] for name in faults],
-        ENOUGH,
-    )
-
+from tests.support.diagnosing import ENOUGH, JUDGE, SOME, SOME_OF_HEADS, diagnosis_of, implementation, problems, unsorted
 
 # Implementations with arithmetic of their own: nothing of the catalogue is in them.
 

@@ -8,7 +8,7 @@ from conformance.faults import catalogue
 from conformance.judging import Judge
 from conformance.records import read_records
 from tests import fakes
-from tests.test_diagnosis import diagnosis_of, run
+from tests.support.diagnosing import diagnosis_of, run
 from tests.test_shown_cases import FLAWED
 
 SOFT32 = (

@@ -7,17 +7,7 @@ from conformance.records import Diagnosis as Record
 from conformance.records import read_records
 from conformance.session.diagnosis_process import Request, ask
 from tests import fakes
-from tests.support.commands import run_command
-
-# At the end of a run
-
-
-def run(folder: Path, function: str, *options: str) -> Path:
-    ended = run_command(
-        *("run", "--tier", "quick", "--no-timing", "--implementation", function, "--reports", str(folder), *options)
-    )
-    assert ended.returncode == 1, ended.stderr
-    return folder
+from tests.support.diagnosing import run
 
 
 def test_a_run_ends_with_a_diagnosis(tmp_path):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
+import hypothesis
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
@@ -20,8 +20,7 @@ def entry(function, support: Support | None = None):
 
 
 def test_a_function_of_a_package_names_it_by_itself():
-    scipy_like = pytest.importorskip("hypothesis")
-    found = entry(scipy_like.given)
+    found = entry(hypothesis.given)
     assert (found.distribution, found.distribution_version) == ("hypothesis", version("hypothesis"))
 
 

@@ -86,7 +86,13 @@ def test_through_projections_it_is_what_they_make_of_the_known_answers():
     equal = replace(inputs.weights, query=0 * inputs.weights.query, query_bias=0 * inputs.weights.query_bias)
     mean = expect(replace(inputs, mask=None, weights=equal), "strict").output.astype(np.float32)
     assert not np.allclose(everything.output, mean)
-    for given, outcome in ((mean, "PASS"), (inputs.weights.output_bias, "PASS"), (np.nan, "PASS"), (0.0, "WRONG_VALUE")):
+    for given, outcome in (
+        (mean, "PASS"),
+        (inputs.weights.output_bias, "PASS"),
+        (np.nan, "PASS"),
+        (0.0, "PASS"),
+        (1.0, "WRONG_VALUE"),
+    ):
         output[rows] = np.broadcast_to(given, output.shape)[rows]
         assert judge_empty_rows(output, inputs).outcome == outcome
 

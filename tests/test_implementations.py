@@ -137,7 +137,7 @@ def test_a_missing_framework_is_named_with_what_to_install(framework, monkeypatc
 
 
 def test_a_missing_device_is_named(monkeypatch):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     on_cuda = [name for name in ALL if name.startswith("torch-cuda-")]
     assert len(on_cuda) == 5
@@ -256,14 +256,14 @@ def test_multi_head_attention_is_within_its_budget(name, form):
 
 
 def three(width: int, value_width: int, query_length: int = 3, key_length: int = 5):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     generator = torch.Generator().manual_seed(0)
     shapes = ((2, 4, query_length, width), (2, 2, key_length, width), (2, 2, key_length, value_width))
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
 def test_padding_of_widths_changes_nothing():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     from implementations.pytorch import direct
     from implementations.pytorch_sdpa import with_padded_widths
 
@@ -282,7 +282,7 @@ def test_a_backend_that_takes_no_single_key_says_so():
 
 
 def test_a_backend_without_masks_is_causal_from_the_bottom_right():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     from implementations.pytorch import direct
     from implementations.pytorch_sdpa import without_mask
 

@@ -90,7 +90,7 @@ def test_features_are_read_through_what_stands_before_a_function(function) -> No
 
 
 def test_modules_of_torch_and_what_it_compiles_are_read() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 
     class Layer(torch.nn.Module):
         def forward(self, query, key, value, attn_mask=None, is_causal=False):

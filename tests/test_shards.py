@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -168,10 +169,10 @@ def changed(**changes: object) -> Environment:
     return msgspec.structs.replace(runs.LINUX, **changes)
 
 
-def shard(path: Path, text: str, *lines: Line, **header: object) -> tuple[str, Run]:
+def shard(path: Path, text: str, *lines: Line, **header: Any) -> tuple[str, Run]:
     lines = lines or (runs.item("fine", f"ATT-OUT-{int(text[:1] or 0):03}"),)
     requirements = [f"ATT-OUT-{number:03}" for number in range(6)]
-    made = runs.header(requirements=requirements, shard=text, **header)  # type: ignore[arg-type]
+    made = runs.header(requirements=requirements, shard=text, **header)
     return path.name, read_records(runs.write(path, made, *lines))
 
 

@@ -111,7 +111,7 @@ def test_what_is_changed_is_undone():
     name = "ATTENTION_UNHEARD_OF"
 
     def state():
-        drawn = np.random.get_state()[1].tolist()  # noqa: NPY002
+        drawn = np.random.get_state()[1].tolist()  # noqa: NPY002 – what libraries draw from
         return list(sys.argv), dict(os.environ), warnings.filters[:], drawn
 
     before = state()
@@ -121,7 +121,7 @@ def test_what_is_changed_is_undone():
         os.environ[name] = "1"
         os.environ.pop("PATH", None)
         warnings.simplefilter("error")
-        np.random.seed(1)  # noqa: NPY002
+        np.random.seed(1)  # noqa: NPY002 – as a library does
     assert state() == before
 
 
@@ -134,7 +134,7 @@ def test_arguments_remain_known_to_the_suite():
 
 
 def test_the_state_of_torch_is_kept():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     framework = registry.frameworks()["torch"]
 
     def state():
@@ -156,7 +156,7 @@ def test_the_state_of_torch_is_kept():
 
 
 def test_64_bit_types_of_jax_are_there_for_float64_alone():
-    jax = pytest.importorskip("jax")
+    jax = pytest.importorskip("jax", reason="JAX is an extra")
     framework = registry.frameworks()["jax"]
     seen = []
 
@@ -177,7 +177,7 @@ def test_64_bit_types_of_jax_are_there_for_float64_alone():
 
 
 def test_the_state_of_jax_is_kept():
-    jax = pytest.importorskip("jax")
+    jax = pytest.importorskip("jax", reason="JAX is an extra")
     before = dict(jax.config.values)
     with kept(registry.frameworks()["jax"]):
         jax.config.update("jax_enable_x64", True)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.oracle import expect
-from conformance.specification.asking import COARSE, NEGLIGIBLE
+from conformance.specification.asking import COARSE, is_nothing
 from conformance.verdict import Outcome, Verdict
 from conformance.visibility import tokens_as_heads, visible_pairs
 
@@ -35,7 +35,7 @@ def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdi
     if not unknown.any():
         return Verdict(Outcome.PASS, "Each row sees a key.")
     got = output.astype(np.float64)
-    unknown = unknown & ~np.isnan(got).all(-1) & ~_is_zero(got, inputs)
+    unknown = unknown & ~np.isnan(got).all(-1) & ~is_nothing(got, inputs)
     for mean, known in _means(inputs):
         if not unknown.any():
             break
@@ -58,16 +58,6 @@ def _empty(inputs: AttentionInputs | MultiHeadInputs) -> Bool[Array, "b *h lq"]:
     if isinstance(inputs, AttentionInputs):
         return np.logical_not(visible_pairs(inputs).any(-1))
     return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3)))
-
-
-def _is_zero(got: Array, inputs: AttentionInputs | MultiHeadInputs) -> Bool[Array, "b *h lq"]:
-    """Zeros, in any dtype exact; of heads, which an output projection turns into its bias."""
-    bias = inputs.weights.output_bias if isinstance(inputs, MultiHeadInputs) else None
-    if bias is None:
-        return np.asarray((got == 0).all(-1))
-    nothing = bias.astype(np.float64)
-    loudness = float(np.abs(inputs.value.astype(np.float64)).max(initial=0.0))
-    return np.asarray((np.abs(got - nothing) <= NEGLIGIBLE * loudness + COARSE * np.abs(nothing)).all(-1))
 
 
 def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, Bool[Array, "b *h lq"]]]:

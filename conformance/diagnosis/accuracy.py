@@ -54,9 +54,9 @@ def judged_by(evidence: Evidence, claim: str) -> Evidence | None:
     allowed = _under(evidence, claim)
     if allowed is None:
         return None
-    changed = {"claim": claim} if isinstance(evidence.inputs, SinusoidalInputs) else {"claim": claim, "profile": claim}
+    profile = evidence.profile if isinstance(evidence.inputs, SinusoidalInputs) else claim
     others = {sign: how for sign, how in evidence.signs.items() if sign != "values"}
-    again = with_output(replace(evidence, expected=allowed, **changed), evidence.output)  # type: ignore[arg-type]
+    again = with_output(replace(evidence, expected=allowed, claim=claim, profile=profile), evidence.output)
     return replace(again, signs={**others, **again.signs})
 
 

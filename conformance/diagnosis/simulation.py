@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from conformance.diagnosis.evidence import OF_ONE_CALL, OVER_CALLS, Evidence, Examiner
 from conformance.diagnosis.prediction import Candidate, Prediction, predict
@@ -36,7 +37,7 @@ class Predictor:
     def _run(self, fault: Fault) -> list[Evidence | None]:
         if fault.id not in self._runs:
             look = Examiner(Subject(implementation_of(fault)), self.judging).look
-            self._runs[fault.id] = [look(known.problem, lambda _, known=known: known.probed) for known in self.evidence]  # type: ignore[misc]
+            self._runs[fault.id] = [look(known.problem, partial(_as_before, known)) for known in self.evidence]
         return self._runs[fault.id]
 
 
@@ -50,3 +51,8 @@ def _seen(run: Evidence | None, evidence: Evidence, by_outcome: bool) -> Predict
     honest = evidence.expected
     output = honest.rows_of(run.output)
     return Prediction(signs, replace(honest, output=output.astype(honest.output.dtype), budget=2.0 * honest.budget))
+
+
+def _as_before(known: Evidence, again: Evidence) -> bool:
+    """Whether a problem is looked at over several calls: as it was the first time."""
+    return known.probed

@@ -31,7 +31,7 @@ def kept(framework: Framework | None = None) -> Iterator[None]:
         sys.setrecursionlimit(depth)
         os.chdir(folder)
         random.setstate(drawn[0])
-        np.random.set_state(drawn[1])  # noqa: NPY002
+        np.random.set_state(drawn[1])  # noqa: NPY002 – as above
 
 
 class _Unclosable(io.TextIOBase):

@@ -13,6 +13,7 @@ import numpy as np
 
 from conformance.dtypes import DTYPES
 from conformance.errors import Unsupported
+from conformance.inputs import Inputs, MultiHeadInputs
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe
 from conformance.specification.build import attention, multi_head
@@ -98,6 +99,19 @@ def resembles(output: np.ndarray, meant: np.ndarray) -> bool:
         return False
     got, want = output.astype(np.float64), meant.astype(np.float64)
     return bool((np.abs(got - want) <= COARSE * np.abs(want).max(initial=0.0)).all())
+
+
+def is_nothing(rows: np.ndarray, inputs: Inputs) -> np.ndarray:
+    """Which rows, along the last axis, are what no key gives: zeros, exact in every dtype, or zeros of the heads, which an output
+    projection turns into its bias."""
+    zeros = (rows == 0).all(-1)
+    bias = inputs.weights.output_bias if isinstance(inputs, MultiHeadInputs) else None
+    if bias is None:
+        return np.asarray(zeros)
+    due = bias.astype(np.float64)
+    loudness = float(np.abs(inputs.arrays()["value"].astype(np.float64)).max(initial=0.0))
+    near = np.abs(rows - due) <= NEGLIGIBLE * loudness + COARSE * np.abs(due)
+    return np.asarray(zeros | near.all(-1))
 
 
 def meant_by(problem: Problem) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from conformance.errors import Unsupported
-from conformance.inputs import MultiHeadInputs
 from conformance.problem import AttentionProblem, Recipe
 from conformance.specification.asking import (
     COARSE,
@@ -25,6 +24,7 @@ from conformance.specification.asking import (
     attention_problems,
     changed,
     in_shapes,
+    is_nothing,
     masked,
     multi_head_problems,
     resembles,
@@ -80,10 +80,7 @@ def _of_rows(ask: Ask, problem: KeyProblem, rows: np.ndarray) -> str:
         return "nan"
     if not np.isfinite(rows).all():
         return "other"
-    nothing, loudness = _of_no_key(problem)
-    if not rows.any():  # zero is zero in every dtype
-        return "zeros"
-    if nothing.any() and (np.abs(rows - nothing) <= NEGLIGIBLE * loudness + COARSE * np.abs(nothing)).all():
+    if is_nothing(rows, materialise(problem)).all():
         return "zeros"
     if isinstance(problem, AttentionProblem):
         value = materialise(problem).arrays()["value"].astype(np.float64)
@@ -105,14 +102,6 @@ def _is_mean(rows: np.ndarray, of_key: np.ndarray, problem: KeyProblem) -> bool:
         left = np.tri(problem.query_length, problem.key_length)
         means.append(np.einsum("qk,k...qc->...qc", left / left.sum(axis=1, keepdims=True), of_key))
     return any(resembles(rows, mean[..., ::3, :]) for mean in means)
-
-
-def _of_no_key(problem: KeyProblem) -> tuple[np.ndarray, float]:
-    """The output where heads give zeros, 0 or the bias of the output projection; and how loud the values are."""
-    inputs = materialise(problem)
-    bias = inputs.weights.output_bias if isinstance(inputs, MultiHeadInputs) else None
-    loudness = float(np.abs(inputs.arrays()["value"].astype(np.float64)).max())
-    return np.zeros(()) if bias is None else bias.astype(np.float64), loudness
 
 
 def _alignment(ask: Ask, problem: KeyProblem) -> str:
