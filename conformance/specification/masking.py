@@ -91,14 +91,10 @@ _BIASES = (
     ),
 )
 
-_BESIDE: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
-    ("wide", ALL, {"mask": "random.1:b1qk*0.8#92"}),
-    ("wide", ALL, {"bias": "gaussian.1:qk#93"}),
-    ("wide", ALL, {"key_lengths": (9, 12)}),
-    ("grouped", ALL, {}),
-    ("wide", F32, {"scale": 0.5}),
-    ("tall", F32, {"bias": "gaussian.1:qk#97"}),
-    ("tall", F32, {"mask": "random.1:b1qk*0.8#98"}),
+_BESIDE: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("wide", {"bias": "gaussian.1:qk#93"}),
+    ("wide", {"key_lengths": (9, 12)}),
+    ("grouped", {}),
 )
 
 _TOGETHER = (
@@ -166,10 +162,19 @@ _TOGETHER = (
         source="keras#23040; minimind#497; flash-attention 2.1 release notes",
         designed=lambda: joined(
             *(
-                attention(shape, dtypes, values=f"spread.1#{seed}", causal=causal, **beside)
+                attention(shape, F32, values=f"spread.1#{seed}", causal=causal, **beside)
                 for causal in ("top-left", "bottom-right")
-                for seed, (shape, dtypes, beside) in enumerate(_BESIDE, 92)
-            )
+                for seed, (shape, beside) in enumerate(_BESIDE, 92)
+            ),
+            attention(
+                "grouped",
+                ALL,
+                values="spread.1#96",
+                causal="top-left",
+                mask="random.1:b1qk*0.8#96",
+                bias="gaussian.1:qk#96",
+                key_lengths=(11, 12),
+            ),
         ),
         random=Draw(
             shapes="core",
