@@ -13,6 +13,7 @@ from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement
 from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.problem.multihead import OUTPUTS, WEIGHTS
+from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 from conformance.verdict import Outcome
 
 FRAMEWORKS = frozenset(registry.frameworks())
@@ -134,18 +135,14 @@ def _likeness(shape: tuple[int, ...], problem: AttentionProblem) -> str:
 
 
 def _simplest(operation: str, dtypes: tuple[str, ...], layouts: tuple[str, ...]) -> Problem:
+    """In a shape that the requirements have too, so that nothing is compiled for it alone."""
     dtype = "float32" if "float32" in dtypes else next(iter(dtypes), "float32")
     values = Recipe("gaussian", seed=1)
     if operation == "attention":
-        return AttentionProblem(
-            batch=2, heads=3, kv_heads=3, query_length=5, key_length=5, width=8, value_width=8, dtype=dtype, values=values,
-            layout="contiguous" if "contiguous" in layouts else next(iter(layouts), "contiguous"),
-        )  # fmt: skip
+        layout = "contiguous" if "contiguous" in layouts else next(iter(layouts), "contiguous")
+        return AttentionProblem(**SHAPES["square"].fields, dtype=dtype, values=values, layout=layout)
     if operation == "multi_head_attention":
-        return MultiHeadProblem(
-            batch=2, heads=3, query_length=5, key_length=5, model_width=12, inner_width=12, value_inner_width=12, dtype=dtype,
-            values=values,
-        )  # fmt: skip
+        return MultiHeadProblem(**MULTI_HEAD_SHAPES["square"].fields, dtype=dtype, values=values)
     return SinusoidalProblem(length=5, width=8, dtype=dtype, values=values)
 
 

@@ -1,6 +1,6 @@
 """ATT-HEAD, first part: grouped heads in plain attention."""
 
-from conformance.specification.build import ALL, F32, attention, joined
+from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -17,7 +17,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             attention("grouped", ALL, values="spread.1#2"),
             attention("grouped-square", F32, values="signatures.1#3"),
             attention("grouped-decode", ALL, values="signatures.1#12"),
-            attention((1, 24, 2, 3, 5, 8, 8), ALL, values="signatures.1#4"),
+            attention((1, 24, 2, 3, 5, 8, 8), F32_HALF, values="signatures.1#4"),
         ),
         random=Draw(shapes="grouped"),
     ),

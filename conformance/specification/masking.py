@@ -273,7 +273,7 @@ _PATTERNS = (
         designed=lambda: joined(
             attention("tile", F32, values="spread.1#53", mask="first-tile.1:b1qk*64.0#0"),
             *(
-                attention((1, 1, 1, 9, 257, 8, 8), dtypes, values=f"all-low.1*{score}#54", mask=f"first-tile.1:b1qk*{tile}#0")
+                attention((1, 1, 1, 5, 263, 8, 8), dtypes, values=f"all-low.1*{score}#54", mask=f"first-tile.1:b1qk*{tile}#0")
                 for dtypes, score in ((F32_HALF, -200.0), (("float64",), -900.0))
                 for tile in (16.0, 32.0, 64.0, 128.0)
             ),
@@ -315,7 +315,7 @@ _PATTERNS = (
             attention("tall", ALL, values="spread.1#87", causal="bottom-right"),
             attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
             attention("wide", ALL, values="spread.1#89", bias="empty-rows.1:qk#89"),
-            attention("wide", F32, values="spread.1#90", bias="empty-rows.1:bhqk#90", mask="random.1:b1qk#90"),
+            attention("wide", F32, values="spread.1#90", bias="empty-rows.1:qk#90", mask="random.1:b1qk#90"),
             attention("wide", ALL, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
             attention((5, 8, 8, 4, 9, 40, 40), F32, values="spread.1#99", mask="empty-rows.1:b1qk#99"),
             attention("wide", F32, values="spread.1#100", mask="empty-rows.1:b1qk#100", layout="transposed"),

@@ -80,7 +80,7 @@ _FORM = (
             attention("square", ALL, values="peaked.1#8"),
             attention("wide", ALL, values="peaked.1#9"),
             attention("wide", ALL, values="gaussian.1*100.0#9"),
-            attention((1, 1, 1, 65, 129, 8, 8), ALL, values="gaussian.1*1000.0#38"),
+            attention((1, 1, 1, 64, 129, 8, 8), ALL, values="gaussian.1*1000.0#38"),
         ),
         random=Draw(dtypes=ALL, laws=("peaked.1", "heavy.1")),
     ),
