@@ -1,6 +1,7 @@
 """Expectations: strict in both directions, refused with a sentence where wrong, brought up to date without losing a word."""
 
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,33 @@ def test_whole_items(expect: Expect) -> None:
 def test_conditions(expect: Expect, when: str, holds: bool) -> None:
     status = expect(entry(f"when = {when}")).judge(OUT, "designed", A, "float32", WRONG)
     assert status.expected is holds
+
+
+def test_any_package_may_be_named(tmp_path: Path) -> None:
+    entries = [entry('when = {msgspec = ">=0.1"}'), entry('when = {msgspec = "<0.1"}', NUM)]
+    (tmp_path / "flawed.toml").write_text("\n".join(entries), encoding="utf-8")
+    loaded = load(tmp_path, KNOWN)
+    assert loaded.for_("flawed").judge(OUT, "designed", A, "float32", WRONG).expected
+    assert not loaded.for_("flawed").judge(NUM, "designed", A, "float32", WRONG).expected
+    assert loaded.environment.packages["msgspec"] == version("msgspec")
+
+
+def test_a_failure_that_is_expected_elsewhere_says_where(expect: Expect) -> None:
+    conditions = ('{torhc = ">=2.5"}', '{torch = "<2.13"}', '{platform = ["darwin", "win32"]}')
+    told = (
+        "torhc >=2.5, which here is not installed",
+        f"torch <2.13, which here is {runs.LINUX.packages['torch']}",
+        "platform darwin or win32, which here is linux",
+    )
+    for when, words in zip(conditions, told, strict=True):
+        judged = expect(entry(f"when = {when}"))
+        for stratum in ("designed", "random"):
+            status = judged.judge(OUT, stratum, A, "float32", WRONG)
+            assert not status.expected
+            assert "Entry 1 of" in status.reason and words in status.reason
+        assert judged.judge(OUT, "designed", A, "float32", ERROR).reason == ""
+        assert judged.judge(NUM, "designed", A, "float32", WRONG).reason == ""
+        assert judged.judge(OUT, "designed", A, "float32", PASS).expected
 
 
 def test_what_matches_nothing_is_told(expect: Expect) -> None:

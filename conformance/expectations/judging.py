@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from conformance.adapter import Implementation
 from conformance.errors import UsageError
-from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem
+from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem, unmet
 from conformance.records.model import Environment, StatusWord
 from conformance.specification import conventions
 from conformance.verdict import Outcome
@@ -44,10 +44,16 @@ class _Entry:
 
 
 class ImplementationExpectations:
-    """The expectations that hold for one implementation, numbered as in the file ``where``, and which cases they have met."""
+    """The expectations that hold for one implementation, numbered as in the file ``where``, and which cases they have met.
 
-    def __init__(self, where: str, expected: Iterable[tuple[int, Entry]]) -> None:
+    ``elsewhere``: those that hold in other environments alone, with the condition that is not met here.
+    """
+
+    def __init__(
+        self, where: str, expected: Iterable[tuple[int, Entry]], elsewhere: Iterable[tuple[int, Entry, str]] = ()
+    ) -> None:
         self.where = where
+        self._elsewhere = tuple(elsewhere)
         self._judged: set[str] = set()
         self._entries: dict[str, list[_Entry]] = {}
         self._stated: dict[str, tuple[int, ExpectedAnswer]] = {}
@@ -65,11 +71,11 @@ class ImplementationExpectations:
         """
         entries = [entry for entry in self._entries.get(requirement, ()) if entry.expected.covers(dtype)]
         if stratum == "random":
-            return self._judge_random(entries, outcome)
+            return self._judge_random(requirement, entries, outcome)
         self._judged.add(requirement)
         entry = _selecting(entries, digest)
         if entry is None:
-            return Status(not outcome.is_failure)
+            return self._unknown(requirement, outcome)
         entry.seen.add(digest)
         return self._compare(entry, outcome)
 
@@ -78,7 +84,7 @@ class ImplementationExpectations:
         for entry in self._entries.get(requirement, ()):
             if entry.expected.outcome == outcome:
                 return Status(True, entry.expected.reason)
-        return Status(not outcome.is_failure)
+        return self._unknown(requirement, outcome)
 
     def unasked(self, requirement: str, lack: str) -> list[str]:
         """A sentence for each expectation of ``requirement``, which could not be asked for want of ``lack``."""
@@ -119,11 +125,20 @@ class ImplementationExpectations:
             for what in entry.stale
         ]
 
-    def _judge_random(self, entries: list[_Entry], outcome: Outcome) -> Status:
+    def _judge_random(self, requirement: str, entries: list[_Entry], outcome: Outcome) -> Status:
         for entry in entries:
             if entry.expected.random and alike(entry.expected.outcome, outcome):
                 return Status(True, entry.expected.reason)
-        return Status(not outcome.is_failure)
+        return self._unknown(requirement, outcome)
+
+    def _unknown(self, requirement: str, outcome: Outcome) -> Status:
+        """What to make of an outcome of which no expectation speaks that holds here."""
+        if not outcome.is_failure:
+            return Status(True)
+        for number, one, condition in self._elsewhere:
+            if isinstance(one, Expected) and one.requirement == requirement and alike(one.outcome, outcome):
+                return Status(False, f"Entry {number} of {self.where} expects it elsewhere: with {condition}.")
+        return Status(False)
 
     def _compare(self, entry: _Entry, outcome: Outcome) -> Status:
         expected = entry.expected
@@ -156,9 +171,14 @@ class Expectations:
     """
 
     def __init__(self, files: Mapping[str, tuple[str, tuple[Entry, ...]]], environment: Environment) -> None:
+        self.environment = environment
         self._files = {
             stem: (where, [(number, one) for number, one in enumerate(entries, start=1) if one.holds_in(environment)])
             for stem, (where, entries) in files.items()
+        }
+        self._elsewhere = {
+            stem: [(number, one, lack) for number, one in enumerate(entries, start=1) if (lack := unmet(one.when, environment))]
+            for stem, (_, entries) in files.items()
         }
         for where, entries in self._files.values():
             _demand_agreement(where, entries)
@@ -178,8 +198,9 @@ class Expectations:
     def for_(self, implementation: str) -> ImplementationExpectations:
         """Those of an implementation; the same object each time."""
         if implementation not in self._made:
-            where, entries = self._files.get("") or self._files.get(file_stem(implementation), ("", []))
-            self._made[implementation] = ImplementationExpectations(where, entries)
+            stem = "" if "" in self._files else file_stem(implementation)
+            where, entries = self._files.get(stem, ("", []))
+            self._made[implementation] = ImplementationExpectations(where, entries, self._elsewhere.get(stem, ()))
         return self._made[implementation]
 
 

@@ -13,8 +13,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.expectations.judging import Expectations
-from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer
-from conformance.records.environment import current_environment
+from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer, packages_named
+from conformance.records.environment import PACKAGES, current_environment
 from conformance.records.model import Environment
 from conformance.specification import conventions
 
@@ -22,14 +22,14 @@ from conformance.specification import conventions
 def load(path: Path | str, known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:
     """The expectations of a folder of ``<implementation>.toml``, or of one file that holds for every implementation.
 
-    ``environment`` decides which conditions are met; by default, where this process runs. Raises UsageError, with file and
-    entry, for a path that is not there, invalid TOML, unknown keys, outcomes or requirements.
+    ``environment`` decides which conditions are met; by default, where this process runs, with the packages that they name.
+    Raises UsageError, with file and entry, for a path that is not there, invalid TOML, unknown keys, outcomes or requirements.
     """
     path = Path(path)
     found = {file.stem: file for file in sorted(path.glob("*.toml"))} if path.is_dir() else {"": path}
-    return Expectations(
-        {stem: _file(file, known_requirements) for stem, file in found.items()}, environment or current_environment()
-    )
+    read = {stem: _file(file, known_requirements) for stem, file in found.items()}
+    named = {name for _, entries in read.values() for entry in entries for name in packages_named(entry.when)}
+    return Expectations(read, environment or current_environment((*PACKAGES, *sorted(named - {*PACKAGES}))))
 
 
 def builtin_expectations(known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -23,7 +24,7 @@ class Expected(Data, frozen=True, kw_only=True):
 
     ``cases`` "all" are those that run; ``dtypes`` narrows the choice where given. Random cases in these dtypes may fail too,
     unless ``random`` is false. ``when`` names the environments in which this holds: ``platform``,
-    ``machine``, ``instruction_set`` (a word or a list of them), ``python`` or a package (a range of versions, ">=2.5,<3").
+    ``machine``, ``instruction_set`` (a word or a list of them), ``python`` or any package (a range of versions, ">=2.5,<3").
     """
 
     requirement: str
@@ -40,7 +41,7 @@ class Expected(Data, frozen=True, kw_only=True):
 
     def holds_in(self, environment: Environment) -> bool:
         """Whether every condition of ``when`` is met."""
-        return all(_met(name, condition, environment) for name, condition in self.when.items())
+        return not unmet(self.when, environment)
 
 
 class ExpectedAnswer(Data, frozen=True, kw_only=True):
@@ -54,19 +55,33 @@ class ExpectedAnswer(Data, frozen=True, kw_only=True):
 
     def holds_in(self, environment: Environment) -> bool:
         """Whether every condition of ``when`` is met."""
-        return all(_met(name, condition, environment) for name, condition in self.when.items())
+        return not unmet(self.when, environment)
 
 
 Entry = Expected | ExpectedAnswer
+Conditions = Mapping[str, str | tuple[str, ...]]
 
 
-def _met(name: str, condition: str | tuple[str, ...], environment: Environment) -> bool:
-    if name in TEXT_CONDITIONS:
-        wanted = (condition,) if isinstance(condition, str) else condition
-        return getattr(environment, name) in wanted
-    assert isinstance(condition, str), "checked when loaded"
-    installed = environment.python if name == "python" else environment.packages.get(name)
-    return installed is not None and SpecifierSet(condition).contains(installed, prereleases=True)
+def packages_named(conditions: Conditions) -> Iterator[str]:
+    """The packages on whose versions ``conditions`` depend."""
+    return (name for name in conditions if name not in (*TEXT_CONDITIONS, "python"))
+
+
+def unmet(conditions: Conditions, environment: Environment) -> str:
+    """The first condition that ``environment`` does not meet, and what is there instead, in words; empty where it meets all."""
+    for name, condition in conditions.items():
+        if name in TEXT_CONDITIONS:
+            wanted = (condition,) if isinstance(condition, str) else condition
+            here, lack = getattr(environment, name), "unknown"
+            met = here in wanted
+        else:
+            assert isinstance(condition, str), "checked when loaded"
+            wanted = (condition,)
+            here, lack = environment.python if name == "python" else environment.packages.get(name), "not installed"
+            met = here is not None and SpecifierSet(condition).contains(here, prereleases=True)
+        if not met:
+            return f"{name} {' or '.join(wanted)}, which here is {here or lack}"
+    return ""
 
 
 def file_stem(implementation: str) -> str:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from conformance import __version__
-from conformance.records import Header, command_line, current_environment, implementation_entry, requirement_entry
+from conformance.records import Header, command_line, implementation_entry, requirement_entry
 from conformance.session.options import Settings
 from conformance.specification import SPEC_VERSION, conventions, requirements
 
@@ -20,7 +20,7 @@ def header(settings: Settings, selection: str) -> Header:
         shard=str(settings.shard),
         selection=selection,
         command=command_line(),
-        environment=current_environment(),
+        environment=settings.expectations.environment,
         implementations=tuple(implementation_entry(i) for i in settings.implementations),
         requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
         conventions={c.id: c.operations for c in conventions().values() if operations.intersection(c.operations)},
