@@ -12,6 +12,7 @@ from conformance.diagnosis import diagnose
 from conformance.diagnosis.measure import diagnose_all, failures, jobs_for, name_fault, report
 from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue
+from conformance.faults.functions import implementation_of
 from conformance.harness import Subject
 from conformance.problem import parse
 from tests import fakes, hostile
@@ -210,6 +211,22 @@ def test_a_fault_that_is_not_in_the_catalogue_gets_no_other_name():
     assert not diagnosis_of(without_scale, [name for name in SOME if name != "scale-missing"]).named
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_fill_that_would_hide_nothing_on_what_passes_is_not_named(dtype):
+    """It fills with −1e20. Scores of −1e9 have a wide budget beside scores of −1e10, and yet would not give what is right."""
+    own, other = (catalogue()[name] for name in ("fill-minus-1e20", "fill-minus-1e9"))
+    low, lower = (
+        parse(
+            f"attention batch=2 heads=3 length=7/13 width=8 dtype={dtype} values=spread.1#85 mask=right-padding.1:b11k#47 "
+            f"edits=low-visible.1*-{size}#0,hidden-value.1#0"
+        )
+        for size in ("1e+10", "1e+22")
+    )
+    for known, named in ((own, (own.id,)), (other, ())):
+        found = diagnose(Subject(implementation_of(own)), JUDGE, unsorted([lower]), [low], [known], seconds=ENOUGH)
+        assert found.named == named
+
+
 def test_nothing_is_named_for_an_implementation_that_is_right():
     plain = [problem for problem in problems() if not problem.features]
     found = diagnose(Subject(implementation(fakes.honest)), JUDGE, unsorted(plain[:8]), plain[8:], seconds=ENOUGH)
@@ -252,8 +269,9 @@ def test_a_width_that_is_refused_is_told():
 # Measuring it
 
 
-def test_a_fault_of_the_catalogue_is_named_and_not_replaced_when_it_is_left_out():
-    fault = catalogue()["multi-head-causal-one-key-late"]
+@pytest.mark.parametrize("name", ["multi-head-causal-one-key-late", "sinusoid-frequencies-ignored"])
+def test_a_fault_of_the_catalogue_is_named_and_not_replaced_when_it_is_left_out(name):
+    fault = catalogue()[name]
     named = name_fault(fault, JUDGE)
     assert (named.verdict, named.named) == ("first", (fault.id,))
     assert name_fault(fault, JUDGE, left_out=True).verdict == "nothing"

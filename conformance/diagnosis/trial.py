@@ -19,6 +19,7 @@ TRIES = 3  # so many wrong predictions and no right one end a trial
 # A fit within the budget that leaves more than this share of the error proves nothing: the budget may be wide there.
 LEFT_OVER = 0.5
 NEARLY = 3.0  # budgets within which an output neither fits nor speaks against a fault
+FAR = 100.0  # budgets of what is right that no rounding of something else bridges in every element
 MEAN_ROOM = 8.0  # roundings of the largest V, for the mean of all
 
 
@@ -68,9 +69,25 @@ def _where_right(prediction: Prediction | None, evidence: Evidence) -> Bearings:
     more = set(prediction.signs) - set(evidence.signs) if prediction else set()
     if prediction is None or not more or evidence.output is None:  # without an output nothing can contradict
         return Bearings(Bearing.FITTING)
-    if more == {"values"} and prediction.expected is not None and _fits(prediction, evidence, NEARLY):
+    if (
+        more == {"values"}
+        and prediction.expected is not None
+        and _fits(prediction, evidence, NEARLY)
+        and not _far(prediction, evidence)
+    ):
         return Bearings(Bearing.FITTING, barely=True)
     return Bearings(Bearing.CONTRADICTED)
+
+
+def _far(prediction: Prediction, evidence: Evidence) -> bool:
+    """Whether what the fault gives is so far from what is right, in most elements, that no rounding leads back to that: scores of
+    1e9 in float32, say, have room for any output, and yet do not give the right one."""
+    assert evidence.output is not None and prediction.expected is not None
+    honest, expected = evidence.expected, prediction.expected
+    with np.errstate(all="ignore"):
+        deviation = np.abs(expected.output - honest.output) / honest.budget
+    known = np.broadcast_to(honest.judged & expected.judged, deviation.shape) & (honest.budget > 0) & np.isfinite(honest.output)
+    return bool(known.any()) and float(np.median(np.nan_to_num(deviation[known], nan=0.0, posinf=np.inf))) > FAR
 
 
 def _values(prediction: Prediction, evidence: Evidence) -> Bearings:

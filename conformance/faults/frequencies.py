@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from conformance.faults.model import Compute, Fault
 from conformance.faults.sinusoids import Frequencies, added, arranged, fault, table, with_table
-from conformance.faults.steps import frequencies, sinusoidal
+from conformance.faults.steps import frequencies_asked, sinusoidal
 from conformance.inputs import SinusoidalInputs
 
 Array = np.ndarray
@@ -145,14 +145,14 @@ def _unwritten(inputs: SinusoidalInputs) -> Array:
 
 def _cosine_first(inputs: SinusoidalInputs) -> Array:
     """With an odd width the sine has one column more, which stays the last."""
-    angles = np.arange(inputs.length)[:, None] * frequencies(inputs.width)
+    angles = np.arange(inputs.length)[:, None] * frequencies_asked(inputs)
     half = inputs.width // 2
     first = np.concatenate([np.cos(angles[:, :half]), np.sin(angles[:, half:])], axis=1)
     return added(inputs, arranged(inputs, first, np.sin(angles[:, :half])))
 
 
 def _sine_only(inputs: SinusoidalInputs) -> Array:
-    sines = np.sin(np.arange(inputs.length)[:, None] * frequencies(inputs.width))
+    sines = np.sin(np.arange(inputs.length)[:, None] * frequencies_asked(inputs))
     return added(inputs, arranged(inputs, sines, sines[:, : inputs.width // 2]))
 
 

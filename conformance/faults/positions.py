@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.faults.model import ALL_DTYPES, Compute, Fault
 from conformance.faults.sinusoids import FIRST, added, arranged, fault, table, with_table
-from conformance.faults.steps import frequencies
+from conformance.faults.steps import frequencies_asked
 from conformance.inputs import SinusoidalInputs
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ def _rounded(array: Array, kind: Any) -> Array:
 def _stepped(inputs: SinusoidalInputs) -> Array:
     """The angle of each position is that of the one before plus the frequency, in the precision of the table's arithmetic."""
     kind = np.float64 if inputs.dtype == "float64" else np.float32
-    steps = np.broadcast_to(frequencies(inputs.width).astype(kind), (inputs.length, (inputs.width + 1) // 2)).copy()
+    steps = np.broadcast_to(frequencies_asked(inputs).astype(kind), (inputs.length, (inputs.width + 1) // 2)).copy()
     steps[0] = 0
     angles = np.cumsum(steps, axis=0, dtype=kind).astype(np.float64)
     return added(inputs, arranged(inputs, np.sin(angles), np.cos(angles)[:, : inputs.width // 2]))
@@ -98,7 +98,7 @@ def _angle_in(kind: Any) -> Compute:
 
 
 def _frequency_in(kind: Any) -> Compute:
-    return with_table(sines=lambda width: _rounded(frequencies(width), kind))
+    return lambda inputs: added(inputs, table(inputs, sines=lambda _: _rounded(frequencies_asked(inputs), kind)))
 
 
 def _positions_in(kind: Any) -> Compute:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from conformance.dtypes import float_type
 from conformance.faults.model import Compute, Fault
-from conformance.faults.steps import frequencies
+from conformance.faults.steps import frequencies_asked
 from conformance.inputs import SinusoidalInputs
 
 Array = np.ndarray
@@ -33,17 +33,22 @@ def fault(
 
 def table(
     inputs: SinusoidalInputs,
-    sines: Frequencies = frequencies,
+    sines: Frequencies | None = None,
     cosines: Frequencies | None = None,
     positions: Array | None = None,
     angle: Callable[[Array], Array] = lambda angles: angles,
 ) -> Float[Array, "length width"]:
-    """The table in float64, sine and cosine with frequencies of their own, at other positions, of changed angles."""
+    """The table in float64, sine and cosine with frequencies of their own or those asked for, at other positions, of changed
+    angles."""
     place = np.arange(inputs.length, dtype=np.float64) if positions is None else positions
     with np.errstate(invalid="ignore"):  # an angle that is rounded to infinity
-        sine = np.sin(angle(place[:, None] * sines(inputs.width)))
-        cosine = np.cos(angle(place[:, None] * (cosines or sines)(inputs.width)))
+        sine = np.sin(angle(place[:, None] * _rates(inputs, sines)))
+        cosine = np.cos(angle(place[:, None] * _rates(inputs, cosines or sines)))
     return arranged(inputs, sine, cosine[:, : inputs.width // 2])
+
+
+def _rates(inputs: SinusoidalInputs, function: Frequencies | None) -> Float[Array, " pairs"]:
+    return frequencies_asked(inputs) if function is None else function(inputs.width)
 
 
 def arranged(inputs: SinusoidalInputs, first: Array, second: Array) -> Float[Array, "length width"]:

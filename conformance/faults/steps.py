@@ -129,13 +129,22 @@ def frequencies(width: int) -> Float[Array, " pairs"]:
     return 10000.0 ** (-2.0 * np.arange((width + 1) // 2) / width)
 
 
+def frequencies_asked(inputs: SinusoidalInputs) -> Float[Array, " pairs"]:
+    """Those of ``frequencies``, or where d/2-1 is asked for as many that fall from 1 to 1/10000 by equal factors."""
+    pairs = (inputs.width + 1) // 2
+    if inputs.frequencies == "d/2-1":
+        return 10000.0 ** (-np.arange(pairs) / max(pairs - 1, 1))
+    return frequencies(inputs.width)
+
+
 def sinusoidal(
     inputs: SinusoidalInputs,
-    frequencies: Callable[[int], Array] = frequencies,
+    frequencies: Callable[[int], Array] | None = None,
     positions: Callable[[int], Array] = lambda length: np.arange(length, dtype=np.float64),
 ) -> Float[Array, "..."]:
     """The table, or x with the table added, in the problem's dtype."""
-    angles = positions(inputs.length)[:, None] * frequencies(inputs.width)[None, :]
+    rates = frequencies_asked(inputs) if frequencies is None else frequencies(inputs.width)
+    angles = positions(inputs.length)[:, None] * rates[None, :]
     table = np.empty((inputs.length, inputs.width))
     sines, cosines = np.sin(angles), np.cos(angles)[:, : inputs.width // 2]
     if inputs.arrangement == "concatenated":
