@@ -47,7 +47,7 @@ attention.conformance = Support(features=frozenset({"mask"}))
     "a feature that is offered and raises": """
 def attention(query, key, value, mask=None, causal=False):
     if causal:
-        raise NotImplementedError
+        raise NotImplementedError("no causal today")
     return honest(query, key, value, mask=mask)
 """,
 }

@@ -216,11 +216,15 @@ def _moved(array: Array, seed: int, unit: float) -> Array:
 def _with_values(signs: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:
     """Adds the sign of wrong values where an implementation with the fault would fail the problem."""
     honest = evidence.expected
-    deviation = excess(whole(expected.output, honest), replace(honest, judged=honest.judged & expected.judged))
     emptied = honest.judged & ~expected.judged  # rows that see no key with the fault: what they give is a convention
-    if deviation.max(initial=0.0) > 1.0 or emptied.any():
+    if deviation(expected, honest).max(initial=0.0) > 1.0 or emptied.any():
         signs = {**signs, "values": ""}
     return Prediction(signs, expected)
+
+
+def deviation(expected: Expected, honest: Expected) -> Array:
+    """How far what a fault gives is from what is right, in budgets of the latter, by element; 0 where either is not judged."""
+    return excess(whole(expected.output, honest), replace(honest, judged=honest.judged & expected.judged))
 
 
 def whole(rows: Array, expected: Expected) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from conformance.diagnosis.evidence import Evidence, excess
-from conformance.diagnosis.prediction import Candidate, Prediction
+from conformance.diagnosis.prediction import Candidate, Prediction, deviation
 from conformance.dtypes import float_type
 from conformance.faults.steps import kv_heads
 from conformance.inputs import AttentionInputs
@@ -69,25 +69,22 @@ def _where_right(prediction: Prediction | None, evidence: Evidence) -> Bearings:
     more = set(prediction.signs) - set(evidence.signs) if prediction else set()
     if prediction is None or not more or evidence.output is None:  # without an output nothing can contradict
         return Bearings(Bearing.FITTING)
-    if (
-        more == {"values"}
-        and prediction.expected is not None
-        and _fits(prediction, evidence, NEARLY)
-        and not _far(prediction, evidence)
-    ):
+    if more == {"values"} and _nearly_fits(prediction, evidence):
         return Bearings(Bearing.FITTING, barely=True)
     return Bearings(Bearing.CONTRADICTED)
 
 
-def _far(prediction: Prediction, evidence: Evidence) -> bool:
+def _nearly_fits(prediction: Prediction, evidence: Evidence) -> bool:
+    """Whether rounding could make what is right of what the fault gives."""
+    expected = prediction.expected
+    return expected is not None and _fits(prediction, evidence, NEARLY) and not _far(expected, evidence.expected)
+
+
+def _far(expected: Expected, honest: Expected) -> bool:
     """Whether what the fault gives is so far from what is right, in most elements, that no rounding leads back to that: scores of
     1e9 in float32, say, have room for any output, and yet do not give the right one."""
-    assert evidence.output is not None and prediction.expected is not None
-    honest, expected = evidence.expected, prediction.expected
-    with np.errstate(all="ignore"):
-        deviation = np.abs(expected.output - honest.output) / honest.budget
-    known = np.broadcast_to(honest.judged & expected.judged, deviation.shape) & (honest.budget > 0) & np.isfinite(honest.output)
-    return bool(known.any()) and float(np.median(np.nan_to_num(deviation[known], nan=0.0, posinf=np.inf))) > FAR
+    judged = np.broadcast_to(honest.judged & expected.judged, honest.output.shape)
+    return bool(judged.any()) and float(np.median(deviation(expected, honest)[judged])) > FAR
 
 
 def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
