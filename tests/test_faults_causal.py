@@ -5,12 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from conformance.checks.items import Effort
 from conformance.faults import causal, causal_alignment, causal_places
+from conformance.faults.functions import implementation_of
 from conformance.faults.honest import compute
 from conformance.problem import Problem
 from conformance.specification.build import attention
 from conformance.values import materialise
+from conformance.verdict import Outcome
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only, differs
+from tests.support.items import run_item
 
 FAULTS = {fault.id: fault for module in (causal, causal_alignment, causal_places) for fault in module.FAULTS}
 
@@ -94,3 +98,26 @@ def test_a_mask_beside_the_causal_limit_still_counts():
     inputs = materialise(attention("square", mask="random.1:b1qk#20", causal="top-left")[0])
     due = compute(replace(inputs, causal="none", mask=inputs.mask & np.tri(13, 13, 1, dtype=bool)))
     np.testing.assert_allclose(FAULTS["causal-one-key-late"].output(inputs), due, rtol=1e-6, atol=1e-6)
+
+
+HAS = {
+    "mask": lambda inputs: inputs.mask is not None,
+    "bias": lambda inputs: inputs.bias is not None,
+    "key-lengths": lambda inputs: inputs.key_lengths is not None,
+    "grouped-heads": lambda inputs: inputs.query.shape[1] != inputs.key.shape[1],
+}
+
+
+@pytest.mark.parametrize("feature", HAS)
+@pytest.mark.parametrize("side", ["top-left", "bottom-right"])
+def test_one_alignment_that_flips_beside_a_feature_is_caught_without_random_cases(side, feature):
+    """The catalogue has faults that flip both; each alone needs a case of its own."""
+
+    def seen(i, j, offset, inputs):
+        surplus = inputs.key.shape[2] - inputs.query.shape[2]
+        flips = HAS[feature](inputs) and offset == (surplus if side == "bottom-right" else 0)
+        return j <= i + (surplus - offset if flips else offset)
+
+    fault = causal.causal_fault("one-alignment-flips", "flips", ("ATT-MASK-044",), (), seen, frozenset({"causal", feature}))
+    found = run_item("ATT-MASK-044", implementation_of(fault), Effort(examples=0, free=False, seed=1))
+    assert found.item.dtypes["float32"].outcome is Outcome.WRONG_VALUE

@@ -92,6 +92,7 @@ _BIASES = (
 )
 
 _BESIDE: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("wide", {"mask": "random.1:b1qk*0.8#92"}),
     ("wide", {"bias": "gaussian.1:qk#93"}),
     ("wide", {"key_lengths": (9, 12)}),
     ("grouped", {}),
