@@ -34,6 +34,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from conformance.dtypes import DTYPES
+from conformance.oracle.profiles import FLUSHING, UNDECLARED
 from conformance.parameters import PARAMETER_FEATURES, Calling, calling
 from conformance.problem import MASK_FORMS
 
@@ -81,6 +82,7 @@ class Support:
       name of a size (``query_length``, ``key_length``, ``batch``, ``heads``, …), the number of which it must be a multiple and
       its largest value; whether the lengths must be equal; ``causal="always"`` where it knows nothing else, so that no parameter
       says so. Problems are fitted to the limits where they can be (conformance/limits.py), the others are not asked.
+    * ``flushes``: the dtypes whose subnormal numbers count as 0 throughout; it matters in float16, where they are ordinary data.
     * ``scale_dtype``: the dtype in which it holds the scale, given or its own, where that is less exact than the inputs': the
       expected values are then those of the scale rounded so.
     * ``distribution``: the name of the installed distribution that a wrapper in a file of your own calls, whose version records
@@ -112,12 +114,17 @@ class Support:
     square: bool = False
     causal: str = "asked"
     declines: tuple[type[Exception], ...] = ()
+    flushes: tuple[str, ...] = ()
     scale_dtype: str | None = None
     lengths_dtype: str = "int64"
     distribution: str | None = None
     device: str = "cpu"
     compiles: bool = False
     shapes: int | None = None
+
+    def judged_by(self, dtype: str) -> str:
+        """The profile by which outputs of ``dtype`` are judged, with what the suite adds where subnormal numbers are flushed."""
+        return (self.profile_for(dtype) or UNDECLARED) + (FLUSHING if dtype in self.flushes else "")
 
     def profile_for(self, dtype: str) -> str | None:
         """The declared numerics profile for ``dtype``; None where nothing is declared."""

@@ -1,33 +1,49 @@
 """The bias probe: a systematic part of the errors, too small for any element's budget.
 
-An output computed with a scale that is off by a relative β has the error β · g, g = ∂O/∂ln(scale), beside what rounding does.
+An output whose scale is off by a relative β has the error β · g, g = ∂O/∂ln(scale), beside what rounding does; one whose
+weights sum to 1 + β has β · O; one that is rounded upwards has β · |O|; one that counts a key 1 + β times has β · P_j (V_j − O).
 β is estimated by least squares over all elements, each weighed by its budget B: β = ⟨e/B, g/B⟩ / ‖g/B‖². Rounding errors of a
 row share their weights, so the standard error is clustered by row. Sources: the estimator of Liang and Zeger (Biometrika 73,
 1986); the effect of biased rounding on training (arXiv 2510.04212).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
+from conformance.dtypes import float_type, round_to
 from conformance.inputs import AttentionInputs
 from conformance.oracle import Expected, expect
+from conformance.oracle.profiles import roundoffs
 
 Array = np.ndarray
-# The largest relative error of the scale that passes for rounding, by dtype: a small part of the unit roundoff in 16 bits.
-GATES = {"float32": 1e-6, "float16": 1e-4, "bfloat16": 1e-3}
+# The largest relative error of the scale, or of what one key counts, that passes for rounding, by dtype.
+OF_SCALE = {"float32": 1e-6, "float16": 1e-4, "bfloat16": 1e-3}
+OF_KEY = {"float32": 1e-6, "float16": 5e-4, "bfloat16": 3e-3}
+# And of the results, in unit roundoffs: truncation is off by two thirds of one on the mean.
+OF_OUTPUT = {"float32": 1 / 4, "float16": 1 / 8, "bfloat16": 1 / 8}
 STANDARD_ERRORS = 4.0  # that an estimate must exceed the gate by
 STEP = 2.0**-10  # of the central difference, relative to the scale
 
 
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """One way to be wrong: ``slope`` g, the ``gate`` that |β| must not exceed, and what it means, with {} for β."""
+
+    words: str
+    slope: Float[Array, "b h lq dv"]
+    gate: float
+
+
 @dataclass(frozen=True)
 class Bias:
-    """``beta``, the relative error of the scale that fits the errors best, its standard error, and ``size`` = ‖g/B‖."""
+    """``beta``, the coefficient of a direction that fits the errors best, and its standard error."""
 
+    words: str
     beta: float
     standard_error: float
-    size: float
     gate: float
 
     @property
@@ -36,31 +52,71 @@ class Bias:
         return max(0.0, abs(self.beta) - STANDARD_ERRORS * self.standard_error) / self.gate
 
     @property
-    def sentence(self) -> str:
-        return (
-            f"The errors are those of a scale off by a relative {self.beta:.2e} ± {self.standard_error:.1e}, beyond the gate "
-            f"{self.gate:g}, though each is within its budget."
-        )
+    def certainty(self) -> float:
+        """|β| in standard errors: the largest of several directions explains the errors best."""
+        return abs(self.beta) / max(self.standard_error, 1e-300)
 
     @property
-    def telling(self) -> bool:
-        """Whether the problem, under this budget, could show a bias of the size of the gate at all."""
-        return self.size > 1.0 / (3.0 * self.gate)
+    def sentence(self) -> str:
+        estimate = f"{self.beta:.2e} ± {self.standard_error:.1e}"
+        return f"{self.words.format(estimate)}, beyond the gate {self.gate:.2g}, though each is within its budget."
 
 
-def derivative_by_scale(inputs: AttentionInputs, profile: str) -> Float[Array, "b h lq dv"]:
+def directions(inputs: AttentionInputs, expected: Expected, profile: str) -> Iterator[Direction]:
+    """Those along which the budget is narrow enough to show an error of the size of the gate.
+
+    ``inputs`` have no mask, bias, causal or key lengths.
+    """
+
+    def tells(direction: Direction) -> bool:
+        return bool(np.linalg.norm(np.where(expected.judged, direction.slope / expected.budget, 0.0)) > 1 / (3 * direction.gate))
+
+    yield from filter(tells, _of_weights(inputs, expected))
+    unit = roundoffs(profile, expected.dtype)
+    # sums held in 16 bits stand still, each time on the same side
+    if unit.accumulator < float_type("float16").unit_roundoff:
+        yield from _of_results(expected, OF_OUTPUT[expected.dtype] * (unit.probabilities if unit.splits else unit.output))
+
+
+def _of_results(expected: Expected, gate: float) -> Iterator[Direction]:
+    output = expected.output.astype(np.float64)
+    of_sum = "The errors are those of weights that sum to 1 + {}, or of results rounded towards 0 or away from it"
+    yield Direction(of_sum, output, gate)
+    yield Direction("The errors are those of results rounded upwards, or downwards, by a relative {}", np.abs(output), gate)
+
+
+def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Direction]:
+    dtype, output = expected.dtype, expected.output.astype(np.float64)
+    yield Direction("The errors are those of a scale off by a relative {}", derivative_by_scale(inputs), OF_SCALE[dtype])
+    weights, value = weights_of(inputs), inputs.value.astype(np.float64)
+    value = np.repeat(value, output.shape[1] // value.shape[1], axis=1)
+    for key in range(weights.shape[-1]):
+        slope = weights[..., key, None] * (value[:, :, key, None] - output)
+        yield Direction(f"The errors are those of key {key} counted 1 + {{}} times", slope, OF_KEY[dtype])
+
+
+def derivative_by_scale(inputs: AttentionInputs) -> Float[Array, "b h lq dv"]:
     """g = ∂O/∂ln(scale), by central difference of the oracle: off by a part in 10⁶, which no estimate of β can notice."""
     scale = 1.0 / np.sqrt(inputs.query.shape[-1]) if inputs.scale is None else inputs.scale
-    above, below = (expect(replace(inputs, scale=float(scale * (1.0 + step))), profile).output for step in (STEP, -STEP))
+    above, below = (expect(replace(inputs, scale=float(scale * (1.0 + step))), "strict").output for step in (STEP, -STEP))
     return ((above - below) / (2.0 * STEP)).astype(np.float64)
 
 
-def bias(output: Array, expected: Expected, derivative: Float[Array, "b h lq dv"]) -> Bias:
-    """The bias of a finite output along ``derivative``, over the rows that are judged."""
+def weights_of(inputs: AttentionInputs) -> Float[Array, "b h lq lk"]:
+    """The attention weights: the output where V is the identity."""
+    batch, kv_heads, keys, _ = inputs.value.shape
+    identity = np.broadcast_to(np.eye(keys), (batch, kv_heads, keys, keys))
+    of_identity = replace(inputs, value=round_to(identity, inputs.query.dtype.name))
+    return expect(of_identity, "strict").output.astype(np.float64)
+
+
+def bias(output: Array, expected: Expected, direction: Direction) -> Bias:
+    """The bias of a finite output along ``direction``, over the rows that are judged."""
     got = expected.rows_of(output)
     error = (got.astype(expected.output.dtype) - expected.output).astype(np.float64)
-    error, slope = (np.where(expected.judged, array / expected.budget, 0.0) for array in (error, derivative))
+    error, slope = (np.where(expected.judged, array / expected.budget, 0.0) for array in (error, direction.slope))
     square = float((slope * slope).sum())
     beta = float((error * slope).sum()) / square
     by_row = ((error - beta * slope) * slope).sum(-1)
-    return Bias(beta, float(np.sqrt((by_row**2).sum())) / square, float(np.sqrt(square)), GATES[expected.dtype])
+    standard_error = float(np.sqrt((by_row**2).sum())) / square
+    return Bias(direction.words, beta, standard_error, direction.gate)

@@ -345,6 +345,16 @@ def check() -> ExitCode:
     return ExitCode.UNEXPECTED if differences else ExitCode.AS_EXPECTED
 
 
+@golden.command()
+def reissue() -> None:
+    """Write the budgets anew after their derivation has changed (docs/budget.md); inputs and expected values must not differ."""
+    from conformance.golden_tool import reissue
+
+    changed = reissue()
+    sentence = f"Budgets of {len(changed)} cases were issued again: say why in golden/README.md."
+    click.echo(sentence if changed else "Nothing differs.")
+
+
 def _implementation(name: str, values: dict[str, Any]) -> "Implementation":
     """What ``name`` and FUNCTION_OPTIONS give."""
     from conformance.declarations import demand_sense

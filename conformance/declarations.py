@@ -6,7 +6,7 @@ from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, LENGTHS_DTYPE
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.limits import SIZES
-from conformance.oracle.profiles import PROFILES
+from conformance.oracle.profiles import DECLARABLE
 from conformance.parameters import PARAMETER_FEATURES, by_name
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
 from conformance.routes import WAYS
@@ -90,6 +90,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "routes", _strangers(support.routes, features), features
     yield "routes", _strangers((way for ways in support.routes.values() for way in ways), WAYS), WAYS
     yield "dtypes", _strangers(support.dtypes, DTYPES), DTYPES
+    yield "flushes", _strangers(support.flushes, DTYPES), DTYPES
     yield "layouts", _strangers(support.layouts, LAYOUTS), LAYOUTS
     yield "mask_forms", _strangers(support.mask_forms, MASK_FORMS), MASK_FORMS
     sizes = SIZES[support.operation]
@@ -137,9 +138,9 @@ def _is_size(size: object) -> bool:
 def _unknown_profiles(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:
     if isinstance(support.profile, Mapping):
         yield "profile", _strangers(support.profile, DTYPES), DTYPES
-        yield "profile", _strangers(support.profile.values(), PROFILES), PROFILES
+        yield "profile", _strangers(support.profile.values(), DECLARABLE), DECLARABLE
     elif support.profile is not None:
-        yield "profile", _strangers([support.profile], PROFILES), PROFILES
+        yield "profile", _strangers([support.profile], DECLARABLE), DECLARABLE
 
 
 def _unknown_conventions(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]:

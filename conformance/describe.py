@@ -15,7 +15,7 @@ from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.limits import in_words
-from conformance.oracle.profiles import PROFILES, UNDECLARED
+from conformance.oracle.profiles import DECLARABLE, UNDECLARED
 from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
@@ -88,9 +88,9 @@ def explain(identifier: str) -> str:
         return _convention(conventions()[name])
     if identifier in catalogue():
         return _fault(catalogue()[identifier])
-    if identifier in PROFILES:
+    if identifier in DECLARABLE:
         return "\n".join(
-            [*_heading(identifier, f"Numerics profile: {PROFILES[identifier]}."), "docs/budget.md has its constants."]
+            [*_heading(identifier, f"Numerics profile: {DECLARABLE[identifier]}."), "docs/budget.md has its constants."]
         )
     known = [*requirements(), *conventions()]
     alike = difflib.get_close_matches(name, known, n=3) or difflib.get_close_matches(identifier, catalogue(), n=3)

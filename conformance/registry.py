@@ -19,7 +19,7 @@ from typing import Any
 
 from conformance.adapter import AXES, COLLECTIONS, Framework, Implementation, Support
 from conformance.errors import UsageError
-from conformance.oracle.profiles import PROFILES
+from conformance.oracle.profiles import DECLARABLE
 from conformance.problem import PROBLEM_TYPES
 from conformance.resources import shown
 from conformance.support_types import of_due_types
@@ -123,7 +123,7 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
     for field, what, known in (
         ("operation", "operation", PROBLEM_TYPES),
         ("axes", "order of axes", AXES),
-        ("profile", "numerics profile", PROFILES),
+        ("profile", "numerics profile", DECLARABLE),
         ("framework", "framework", frameworks()),
     ):
         value = getattr(support, field)

@@ -39,6 +39,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "square": ("True or False", "True"),
     "causal": ("one word", '"always"'),
     "declines": ("types of exceptions in a tuple", "(NotImplementedError,)"),
+    "flushes": ("names of dtypes in a tuple", '("float16",)'),
     "scale_dtype": ("the name of a dtype, or None", '"float32"'),
     "lengths_dtype": ("the name of a dtype", '"int32"'),
     "distribution": ("the name of an installed distribution, or None", '"flax"'),

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
-from conformance.bias import GATES, bias, derivative_by_scale
+from conformance.bias import OF_SCALE, bias, derivative_by_scale, directions
 from conformance.checks.procedures import PROCEDURES
+from conformance.dtypes import round_to
 from conformance.faults import rules
 from conformance.faults.functions import CONVENTIONS, attention, implementation_of
-from conformance.faults.honest_variants import variants
+from conformance.faults.honest_list import variants
 from conformance.faults.model import Fault
 from conformance.faults.steps import default_scale
 from conformance.harness import Subject
@@ -49,8 +50,10 @@ def test_every_designed_case_has_rows_enough_and_can_tell():
         inputs = materialise(problem)
         for profile in ("strict",) if problem.dtype == "float32" else ("inner32", "fused", "fused_q", "eager"):
             expected = expect(inputs, profile)
-            output = expected.output.astype(inputs.query.dtype)
-            assert bias(output, expected, derivative_by_scale(inputs, profile)).telling, f"{profile}: {problem.text}"
+            tried = list(directions(inputs, expected, profile))
+            assert len(tried) == 3 + problem.key_length, f"{profile}: {problem.text}"
+            output = round_to(expected.output.astype(np.float64), problem.dtype)
+            assert all(bias(output, expected, direction).excess <= 0.1 for direction in tried), "rounding has no direction"
 
 
 def test_the_derivative_is_that_of_the_formula():
@@ -60,7 +63,7 @@ def test_the_derivative_is_that_of_the_formula():
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     formula = (weights * scores) @ value - (weights * scores).sum(-1, keepdims=True) * (weights @ value)
-    assert np.abs(derivative_by_scale(inputs, "strict") - formula).max() < 1e-5 * np.abs(formula).max()
+    assert np.abs(derivative_by_scale(inputs) - formula).max() < 1e-5 * np.abs(formula).max()
 
 
 @pytest.mark.parametrize("name", [*variants(), "numpy-direct", "numpy-blocked", "numpy-einsum"])
@@ -82,7 +85,7 @@ def test_a_bias_within_every_budget_is_seen(error):
     assert f"{error:.0e}".replace("e", ".00e") in found.message
 
 
-@pytest.mark.parametrize("dtype", GATES)
+@pytest.mark.parametrize("dtype", OF_SCALE)
 def test_a_scale_off_by_a_five_hundredth_fails(dtype):
     for problem in (problem for problem in DESIGNED if problem.dtype == dtype):
         assert verdict_of(off(1.002), problem).outcome is Outcome.WRONG_VALUE
@@ -105,8 +108,7 @@ def test_where_a_budget_is_too_wide_values_alone_count():
     problem = next(problem for problem in DESIGNED if problem.dtype == "float16")
     inputs = materialise(problem)
     expected = expect(inputs, "low")
-    output = expected.output.astype(np.float16)
-    assert not bias(output, expected, derivative_by_scale(inputs, "low")).telling
+    assert list(directions(inputs, expected, "low")) == []
     assert verdict_of(resolve("numpy-einsum"), problem).outcome is Outcome.PASS
 
 
@@ -120,3 +122,67 @@ def test_float64_and_rows_without_keys_are_no_obstacle():
 def test_wrong_values_are_told_as_such():
     found = verdict_of(off(4.0), DESIGNED[0])
     assert found.outcome is Outcome.WRONG_VALUE and found.index is not None
+
+
+def mutated(change, dtype, profile):
+    """The formula in float64, with ``change`` of its weights and values, rounded to ``dtype``."""
+
+    def output(inputs):
+        query, key, value = (array.astype(np.float64) for array in (inputs.query, inputs.key, inputs.value))
+        scores = query @ key.swapaxes(-1, -2) * default_scale(inputs)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return change(weights / weights.sum(-1, keepdims=True), value, dtype)
+
+    support = Support(dtypes=(dtype,), profile=profile, conventions=CONVENTIONS)
+    return Implementation("mutated", attention(output), support, frameworks()["numpy"])
+
+
+def truncated(numbers, dtype):
+    """Rounded towards 0."""
+    nearest = round_to(numbers, dtype)
+    beyond = np.abs(nearest.astype(np.float64)) > np.abs(numbers)
+    kind = np.uint32 if nearest.dtype.itemsize == 4 else np.uint16
+    return np.where(beyond, (nearest.view(kind) - kind(1)).view(nearest.dtype), nearest)
+
+
+def counted(key, factor):
+    return lambda weights: weights * np.where(np.arange(weights.shape[-1]) == key, factor, 1.0)
+
+
+def two_more(numbers, dtype):
+    nearest = round_to(numbers, dtype)
+    infinity = np.array(np.inf, nearest.dtype)
+    return np.nextafter(np.nextafter(nearest, infinity), infinity)
+
+
+MUTATIONS = {
+    "truncated": (lambda p, v, dtype: truncated(p @ v, dtype), "rounded towards 0"),
+    "two-units-up": (lambda p, v, dtype: two_more(p @ v, dtype), "rounded upwards"),
+    "weights-truncated": (lambda p, v, dtype: round_to(truncated(p, dtype).astype(np.float64) @ v, dtype), "weights that sum to"),
+    "sum-off": (
+        lambda p, v, dtype: round_to(p @ v * (1 + {"float32": 3e-7, "float16": 2e-4, "bfloat16": 1e-3}[dtype]), dtype),
+        "weights that sum to",
+    ),
+    "key-counts-less": (lambda p, v, dtype: round_to(counted(7, 0.99)(p) @ v, dtype), "key 7 counted"),
+}
+
+
+@pytest.mark.parametrize("profile", ["fused", "eager"])
+@pytest.mark.parametrize("name", [name for name in MUTATIONS if name != "two-units-up"])
+def test_a_small_mistake_that_all_elements_share_is_seen_in_bfloat16_and_named(name, profile):
+    change, words = MUTATIONS[name]
+    problem = next(problem for problem in DESIGNED if problem.dtype == "bfloat16")
+    implementation = mutated(change, "bfloat16", profile)
+    assert Judge().values(Subject(implementation), problem).verdict.outcome is Outcome.PASS
+    found = verdict_of(implementation, problem)
+    assert found.outcome is Outcome.WRONG_VALUE and words in found.message
+
+
+@pytest.mark.parametrize("name", ["truncated", "two-units-up", "sum-off"])
+def test_a_small_mistake_that_all_elements_share_is_seen_in_float32_and_named(name):
+    change, words = MUTATIONS[name]
+    problem = next(problem for problem in DESIGNED if problem.dtype == "float32")
+    implementation = mutated(change, "float32", "strict")
+    assert Judge().values(Subject(implementation), problem).verdict.outcome is Outcome.PASS
+    found = verdict_of(implementation, problem)
+    assert found.outcome is Outcome.WRONG_VALUE and words in found.message

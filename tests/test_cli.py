@@ -44,7 +44,10 @@ def lines_of(result: Result, state: str) -> list[str]:
         (["repro", TEXT.replace("batch=1", "batch=one"), "--implementation", "numpy-direct"], "batch='one'"),
         (["repro", "", "--implementation", "numpy-direct"], "begins with"),
         (["repro", TEXT, "--implementation", "numpy-sinusoidal"], "sinusoidal_encoding"),
-        (["repro", TEXT, "--implementation", "numpy-direct", "--check", "luck"], "values, shape, dtype, form, repeat"),
+        (
+            ["repro", TEXT, "--implementation", "numpy-direct", "--check", "luck"],
+            "values, beyond, exact, shape, dtype, form, repeat",
+        ),
         (["repro", f"{TEXT} bias=gaussian.1:qk#1", "--implementation", named("zeros")], "does not offer bias"),
         (["repro", TEXT], "--implementation"),
         (["report", "no_such_records.jsonl"], "no_such_records.jsonl"),

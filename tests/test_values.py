@@ -29,6 +29,7 @@ PINNED = {
     "law spread": "d5004498884c425b",
     "law heavy": "ec9882bd0faa6b7c",
     "law peaked": "80161d25dc15d3fc",
+    "law few-bits": "bfbed437efd9a048",
     "law flat": "bfd699fce3157780",
     "law frontier": "04760331eadfd292",
     "law offset": "db6fcbb2a081ac61",

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from conformance.bias import GATES, bias, derivative_by_scale
+import numpy as np
+
+from conformance.bias import bias
 from conformance.checks.empty_rows import judge_empty_rows
+from conformance.dtypes import float_type
 from conformance.errors import LeftOut
 from conformance.harness import Subject
-from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
 from conformance.problem import Problem
 from conformance.routes import Route
@@ -25,6 +27,37 @@ Procedure = Callable[[Judge, Subject, Problem], list[Judgement]]
 
 def check_values(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
     return [judging.values(subject, problem)]
+
+
+def check_exact(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """The output is the number that is due, to the last bit; problems of this check have such answers, and profiles hold them."""
+    judgement = judging.values(subject, problem)
+    if judgement.output is None or judgement.verdict.outcome is not Outcome.PASS:
+        return [judgement]
+    expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
+    kind = float_type(expected.dtype)
+    half_apart = 0.5 * (kind.unit_roundoff * np.abs(expected.output).astype(np.float64) + kind.subnormal)
+    verdict = judge(judgement.output, replace(expected, budget=half_apart))
+    if verdict.outcome is not Outcome.PASS:
+        judgement = replace(judgement, verdict=replace(verdict, message=f"{verdict.message} It is known to the last bit."))
+    return [judgement]
+
+
+def check_beyond(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """As values; but what is not finite, and rows of zeros, are a convention's business; where infinity is due, that alone is."""
+    judgement = judging.values(subject, problem)
+    if judgement.output is None or judgement.verdict.outcome not in (Outcome.NONFINITE, Outcome.WRONG_VALUE):
+        return [judgement]
+    expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
+    got = expected.rows_of(judgement.output).astype(np.float64)
+    lost = ~np.isfinite(got) | (got == 0).all(-1, keepdims=True)
+    if not np.isfinite(expected.output).all():
+        lost &= ~np.isfinite(expected.output)
+    verdict = judge(judgement.output, replace(expected, judged=expected.judged & ~lost))
+    if verdict.outcome is Outcome.PASS:
+        verdict = replace(verdict, message=f"{int(lost.sum())} elements are NaN, infinite or 0, which a convention is about.")
+        judgement = replace(judgement, verdict=verdict)
+    return [judgement]
 
 
 def check_routes(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
@@ -133,14 +166,14 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
 def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
     """Values within the budget, and no systematic part of the errors; where the budget is too wide to show one, values alone."""
     judgement = judging.values(subject, problem)
-    inputs = judging.inputs(judgement.problem)
-    passed = judgement.verdict.outcome is Outcome.PASS
-    if not passed or judgement.output is None or not isinstance(inputs, AttentionInputs) or problem.dtype not in GATES:
+    if judgement.output is None or judgement.verdict.outcome is not Outcome.PASS:
         return [judgement]
-    slope = derivative_by_scale(inputs, judgement.profile)
-    found = bias(judgement.output, judging.expected(judgement.problem, judgement.profile, subject.implementation.support), slope)
-    if found.telling and found.excess > 1.0:
-        judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, found.sentence, r=judgement.verdict.r))
+    expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
+    tried = judging.directions(judgement.problem, judgement.profile, subject.implementation.support)
+    systematic = [found for direction in tried if (found := bias(judgement.output, expected, direction)).excess > 1.0]
+    if systematic:
+        sentence = max(systematic, key=lambda found: found.certainty).sentence
+        judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, sentence, r=judgement.verdict.r))
     return [judgement]
 
 
@@ -182,6 +215,8 @@ def _settle(judging: Judge, subject: Subject, problem: Problem) -> tuple[Problem
 
 PROCEDURES: dict[str, Procedure] = {
     "values": check_values,
+    "beyond": check_beyond,
+    "exact": check_exact,
     "shape": partial(check_form, dtype=False),
     "dtype": partial(check_form, shape=False),
     "form": check_form,

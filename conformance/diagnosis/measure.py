@@ -29,7 +29,7 @@ from conformance.diagnosis.trial import Bearing, bearing
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
 from conformance.faults.functions import PROFILE, implementation_of
-from conformance.faults.honest_variants import variants
+from conformance.faults.honest_list import variants
 from conformance.faults.kills import FIXED, QUICK, judge_of_process
 from conformance.faults.model import Fault
 from conformance.harness import Subject

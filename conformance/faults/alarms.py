@@ -11,11 +11,10 @@ from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.adapter import Implementation
 from conformance.checks.items import ItemResult, ItemRun
 from conformance.expectations import builtin_expectations
-from conformance.faults.honest_variants import variants
+from conformance.faults.honest_list import variants
 from conformance.faults.kills import QUICK
 from conformance.harness import Subject
 from conformance.judging import Judge
-from conformance.oracle.profiles import UNDECLARED
 from conformance.run_options import DEFAULT_SEED
 from conformance.soak import HONEST
 from conformance.specification import requirements
@@ -102,7 +101,7 @@ def _add(alarms: Alarms, implementation: Implementation, result: ItemResult) -> 
     alarms.cases += item.counts.golden + item.counts.designed + item.counts.random
     if item.outcome is Outcome.PASS:
         support = implementation.support
-        judged = [entry for entry in item.accuracy if entry.profile == (support.profile_for(entry.dtype) or UNDECLARED)]
+        judged = [entry for entry in item.accuracy if entry.profile == support.judged_by(entry.dtype)]
         alarms.accuracy[name] = Accuracy.of(alarms.accuracy.get(name, ()), judged).entries()
     alarms.found += [
         Alarm(name, case.requirement, case.outcome, case.r, case.text) for case in result.unexpected if case.outcome.is_failure

@@ -24,7 +24,6 @@ from conformance.harness import Subject
 from conformance.inputs import Inputs
 from conformance.judging import Failed
 from conformance.oracle import expect
-from conformance.oracle.profiles import UNDECLARED
 from conformance.problem import Problem
 from conformance.soak import HONEST
 from conformance.specification import requirements
@@ -150,7 +149,7 @@ def _outputs(
             route = subject.route(problem)
         except Unsupported:
             continue
-        profile = subject.implementation.support.profile_for(dtype) or UNDECLARED
+        profile = subject.implementation.support.judged_by(dtype)
         inputs, truth = _truth(problem, amplitude, profile)
         if not truth.exact.size:
             continue

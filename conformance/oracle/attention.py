@@ -1,28 +1,34 @@
 """The oracle of attention: float64 NumPy (longdouble for float64 cases) on the rounded inputs, blocked over query rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from zlib import crc32
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs
 from conformance.oracle import budget
+from conformance.oracle.budget import Numbers, product
 from conformance.oracle.expected import Expected
 from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.visibility import visible_block
 
 Array = np.ndarray
 EXTENDED = np.finfo(np.longdouble).nmant > 60  # x86: 64 bits of significand; elsewhere float64 cases go to mpmath
-BLOCK_PAIRS = 1 << 20  # query–key pairs held at once: 8 MiB a temporary array
+BLOCK_PAIRS = 1 << 20  # query–key pairs held at once: 8 or 16 MiB a temporary array
 SAMPLED_PAIRS = 1 << 28  # beyond this many pairs only sampled query rows are computed
 SAMPLED_ROWS = 64
+SAMPLED_TILES = (16, 32, 64, 64, 128, 128, 256, 1024)  # of a tile of so many rows first and last row are among them
 
 
 @dataclass(frozen=True, eq=False)
 class _Tensors:
-    """Query as (B, Hkv, G, Lq, d), key and value as (B, Hkv, 1, Lk, ·), finite: what is not finite is kept apart."""
+    """Query as (B, Hkv, G, Lq, d) in its own dtype, key and value as (B, Hkv, 1, Lk, ·) in that of the work, finite: what is not
+    finite is kept apart."""
 
     query: Array
     key: Array
@@ -32,6 +38,22 @@ class _Tensors:
     bad_key: Bool[Array, "b hkv 1 lk"] | None
     bad_value: Bool[Array, "b hkv 1 lk dv"] | None
     raw_value: Array
+
+    @cached_property
+    def keys(self) -> Numbers:
+        return Numbers(self.key.astype(np.float64, copy=False))
+
+    @cached_property
+    def unit_of_value(self) -> float:
+        """1, or the largest |V| where its square could leave the range of float64."""
+        largest = float(np.abs(self.value).max(initial=0.0))
+        return 1.0 if largest == 0.0 or 1e-100 < largest < 1e100 else largest
+
+    @cached_property
+    def values(self) -> Numbers:
+        """In units of ``unit_of_value``."""
+        value = self.value.astype(np.float64, copy=False)
+        return Numbers(value if self.unit_of_value == 1.0 else value / self.unit_of_value)
 
 
 def work_dtype(dtype: str) -> type[np.floating]:
@@ -45,48 +67,88 @@ def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expect
     Not judged: rows that see no key, rows with a score of +inf, and rows from which a non-finite key or value is hidden
     (conventions all three). Raises ProblemError for head counts that do not divide.
     """
-    batch, heads, query_length, width = inputs.query.shape
+    batch, heads, query_length, _ = inputs.query.shape
     kv_heads, key_length = inputs.key.shape[1:3]
     value_width = inputs.value.shape[3]
     if heads % kv_heads:
         raise ProblemError(f"{heads} query heads cannot be shared out over {kv_heads} key heads.")
     dtype = inputs.query.dtype.name
     kind, unit = float_type(dtype), roundoffs(profile, dtype)
-    rows = sampled_rows(batch * heads, query_length, key_length)
-    positions = np.arange(query_length) if rows is None else rows
-    group = heads // kv_heads
-    work = work_dtype(dtype)
-    tensors = _prepare(inputs, work, (batch, kv_heads, group, query_length, width))
-
-    block = max(1, BLOCK_PAIRS // (batch * heads * key_length))
-    outputs, budgets, judged = [], [], []
-    for start in range(0, len(positions), block):
-        index = positions[start : start + block]
-        o, b, ok = _block(inputs, tensors, index, kind, unit)
-        outputs.append(o.reshape(batch, heads, len(index), value_width))
-        budgets.append(b.reshape(batch, heads, len(index), value_width))
-        judged.append(ok.reshape(batch, heads, len(index), 1))
-    output, bound, decided = (_joined(parts) for parts in (outputs, budgets, judged))
+    if batch * heads * query_length * key_length > SAMPLED_PAIRS and query_length > SAMPLED_ROWS:
+        rows = sampled_rows(query_length, crc32(inputs.query[0, 0, :SAMPLED_ROWS].tobytes()))
+        output, bound, decided = _by_head(inputs, rows, kind, unit)
+    else:
+        rows = None
+        output, bound, decided = _of_rows(inputs, np.arange(query_length), kind, unit)
     if dtype == "float64" and not EXTENDED and np.isfinite(output).all():
         from conformance.oracle.exact import attention as exact_attention  # mpmath is slow to import
 
-        output = exact_attention(inputs)[:, :, positions]
+        exact = exact_attention(inputs)
+        output = exact if rows is None else exact[:, :, rows]
     return Expected(output, bound, decided, (batch, heads, query_length, value_width), dtype, rows)
+
+
+def sampled_rows(query_length: int, seed: int) -> Int[Array, " rows"]:
+    """Query rows drawn by ``seed`` where all would be too many: the first and the last of all, the first and the last of some
+    tiles, and one of each of so many equal parts."""
+    draw = np.random.Philox(key=seed)
+    tiles = [tile * (int(draw.random_raw()) % -(-query_length // tile)) for tile in SAMPLED_TILES]
+    parts = np.arange(SAMPLED_ROWS - 2 - 2 * len(tiles) + 1) * query_length // (SAMPLED_ROWS - 2 - 2 * len(tiles))
+    within = [int(start + draw.random_raw() % max(1, stop - start)) for start, stop in pairwise(parts.tolist())]
+    ends = [tile - 1 for tile in tiles if tile]
+    return np.unique(np.array([0, query_length - 1, *tiles, *ends, *within]))
+
+
+def _by_head(inputs: AttentionInputs, rows: Array, kind: FloatType, unit: Roundoffs) -> tuple[Array, Array, Array]:
+    """Output, budget and judged of some rows, one key head after the other, so that little memory is used."""
+    batch, heads, kv_heads = inputs.query.shape[0], inputs.query.shape[1], inputs.key.shape[1]
+    group = heads // kv_heads
+
+    def of_axis(array: Array | None, axis: int, part: slice) -> Array | None:
+        """A mask or bias cut along an axis counted from the end, unless it broadcasts there."""
+        if array is None or array.ndim < -axis or array.shape[axis] == 1:
+            return array
+        return array[(slice(None),) * (array.ndim + axis) + (part,)]
+
+    parts = []
+    for b, h in np.ndindex(batch, kv_heads):
+        row, of_group = slice(b, b + 1), slice(h * group, (h + 1) * group)
+        mask, bias = (of_axis(of_axis(array, -4, row), -3, of_group) for array in (inputs.mask, inputs.bias))
+        alone = replace(
+            inputs,
+            query=inputs.query[row, of_group],
+            key=inputs.key[row, h : h + 1],
+            value=inputs.value[row, h : h + 1],
+            mask=mask,
+            bias=bias,
+            key_lengths=None if inputs.key_lengths is None else inputs.key_lengths[row],
+        )
+        parts.append(_of_rows(alone, rows, kind, unit))
+    joined = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+    output, bound, decided = (array.reshape(batch, heads, *array.shape[2:]) for array in joined)
+    return output, bound, decided
+
+
+def _of_rows(inputs: AttentionInputs, positions: Array, kind: FloatType, unit: Roundoffs) -> tuple[Array, Array, Array]:
+    """Output, budget and judged of the query rows ``positions``, as (B, H, rows, ·), computed in blocks of rows."""
+    batch, heads, query_length, width = inputs.query.shape
+    kv_heads, key_length = inputs.key.shape[1:3]
+    tensors = _prepare(inputs, work_dtype(inputs.query.dtype.name), (batch, kv_heads, heads // kv_heads, query_length, width))
+    block = max(1, BLOCK_PAIRS // (batch * heads * key_length))
+    parts = []
+    for start in range(0, len(positions), block):
+        index = positions[start : start + block]
+        parts.append([array.reshape(batch, heads, len(index), -1) for array in _block(inputs, tensors, index, kind, unit)])
+    output, bound, decided = (_joined(list(arrays)) for arrays in zip(*parts, strict=True))
+    return output, bound, decided
 
 
 def _joined(blocks: list[Array]) -> Array:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=2)
 
 
-def sampled_rows(heads: int, query_length: int, key_length: int) -> Array | None:
-    """Evenly spaced query rows, first and last among them, where all would be too many; None where all are computed."""
-    if heads * query_length * key_length <= SAMPLED_PAIRS or query_length <= SAMPLED_ROWS:
-        return None
-    return np.arange(SAMPLED_ROWS) * (query_length - 1) // (SAMPLED_ROWS - 1)
-
-
 def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> _Tensors:
-    query = inputs.query.astype(work).reshape(shape)
+    query = inputs.query.reshape(shape)
     key = inputs.key.astype(work)[:, :, None]
     raw_value = value = inputs.value.astype(work)[:, :, None]
     bad_query: Array | None = None
@@ -115,7 +177,8 @@ def _block(
     visible = None if visible is None else _grouped(visible, groups)
 
     query = tensors.query[..., index, :] if len(index) < tensors.query.shape[-2] else tensors.query
-    products = (query @ tensors.key.swapaxes(-1, -2)) * tensors.scale
+    query = query.astype(tensors.key.dtype)
+    products = product(query, tensors.key.swapaxes(-1, -2)) * tensors.scale
     scores = products
     if inputs.bias is not None:
         bias = inputs.bias.reshape((1,) * (4 - inputs.bias.ndim) + inputs.bias.shape)
@@ -138,21 +201,21 @@ def _block(
     if empty.any():
         total = np.where(empty, 1.0, total)
     weights = exponentials / total
-    output = weights @ tensors.value
+    output = product(weights, tensors.value)
 
     f64 = np.float64
     narrow = products.dtype != f64
-    q64, k64, v64 = (a.astype(f64) if narrow else a for a in (query, tensors.key, tensors.value))
-    p64, o64, a64, top64 = (a.astype(f64) if narrow else a for a in (weights, output, products, top))
+    q64, p64, o64, a64, top64 = (a.astype(f64) if narrow else a for a in (query, weights, output, products, top))
     finite_scores = a64 if scores is products else np.where(np.isfinite(scores), scores, top).astype(f64)
     count: Array | int = key_length if visible is None else budget.visible_count(visible, key_length)
     with np.errstate(over="ignore", invalid="ignore"):
-        error = budget.score_error(q64, k64, a64, finite_scores, top64, float(tensors.scale), inputs.bias is not None, kind, unit)
-        size = _unit_of(v64)  # keeps squares of very large or small V in range
-        if size != 1.0:
-            v64, o64 = v64 / size, o64 / size
+        has_bias = inputs.bias is not None
+        error = budget.score_error(q64, tensors.keys, a64, finite_scores, top64, float(tensors.scale), has_bias, kind, unit)
+        size, v64 = tensors.unit_of_value, tensors.values
+        o64 = o64 if size == 1.0 else o64 / size
         spread = budget.spread_of_scores(p64, error, v64, o64, visible)
-        bound = budget.combine(budget.value_error(p64, v64, o64, kind, unit), spread, unit) * size
+        rest = budget.value_error(p64, v64, o64, kind, unit) + budget.normalisation_error(p64, finite_scores, top64, v64, unit)
+        bound = budget.combine(rest, spread, unit) * size
         bound += budget.underflow(count, kind, unit)
     if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:
         output, judged = _spread_nonfinite(inputs, tensors, index, visible, weights, output, judged)
@@ -170,12 +233,6 @@ def _visible_to(index: Array, inputs: AttentionInputs) -> Bool[Array, "#b #hq #r
 def _grouped(array: Array, groups: tuple[int, ...]) -> Array:
     """(#B, #Hq, rows, Lk) as (#B, #Hkv, #G, rows, Lk), ``groups`` being (Hkv, G)."""
     return array[:, :, None] if array.shape[1] == 1 else array.reshape(array.shape[0], *groups, *array.shape[2:])
-
-
-def _unit_of(value: Array) -> float:
-    """1, or the largest |V| where its square could leave the range of float64."""
-    largest = float(np.abs(value).max(initial=0.0))
-    return 1.0 if largest == 0.0 or 1e-100 < largest < 1e100 else largest
 
 
 def _spread_nonfinite(

@@ -5,6 +5,9 @@ the result. The functions below hold the corrected form of it that ``docs/budget
 Blanchard, Higham & Higham, IMA J. Numer. Anal. 41 (2021); Higham & Mary, SIAM J. Sci. Comput. 41 (2019). All in float64.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -13,16 +16,66 @@ from conformance.oracle.profiles import Roundoffs
 
 Array = np.ndarray
 _F32_TINY = 2.0**-126
-_CHUNK = 1 << 21  # elements of the largest temporary array in ``_hull``
+_CHUNK = 1 << 21  # elements of the largest temporary array in ``_cap_by_hull``
+EXACT = 1 << 20  # up to so many products of weights and values Σ_j w_j |V_j − O| is added up as it is
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A key or value array (…, keys, width) in float64, with what is made of it once for all blocks of query rows."""
+
+    array: Float[Array, "*h lk d"]
+
+    @cached_property
+    def size(self) -> Float[Array, "*h lk d"]:
+        return np.abs(self.array)
+
+    @cached_property
+    def square(self) -> Float[Array, "*h lk d"]:
+        return self.array * self.array
+
+    @cached_property
+    def centre(self) -> Float[Array, "*h 1 d"]:
+        return self.array.mean(axis=-2, keepdims=True)
+
+    @cached_property
+    def centred(self) -> Float[Array, "*h lk d"]:
+        return self.array - self.centre
+
+    @cached_property
+    def centred_square(self) -> Float[Array, "*h lk d"]:
+        return self.centred * self.centred
+
+
+def product(rows: Float[Array, "*h g lq n"], matrix: Float[Array, "*h #g n m"]) -> Float[Array, "*h g lq m"]:
+    """Their matrix product; the rows of a group of heads that share the matrix meet it at once, so that it is read once."""
+    if rows.ndim < 3 or rows.shape[-3] == 1 or matrix.shape[-3] != 1:
+        return rows @ matrix
+    folded = rows.reshape(*rows.shape[:-3], 1, rows.shape[-3] * rows.shape[-2], rows.shape[-1])
+    return (folded @ matrix).reshape(*rows.shape[:-1], matrix.shape[-1])
 
 
 def flush(kind: FloatType, unit: Roundoffs) -> float:
-    """τ: the largest product that may flush to zero. A float16 accumulator loses halves of its smallest subnormal."""
+    """τ: the largest product that may flush to zero. A float16 accumulator loses halves of its smallest subnormal, or all that
+    is below the smallest normal number."""
     if kind.name == "float64":
         return kind.tiny
     if kind.name == "float16" and unit.accumulator >= kind.unit_roundoff:
-        return 2.0**-25
+        return kind.tiny if unit.flushes else 2.0**-25
     return _F32_TINY
+
+
+def smallest(kind: FloatType, unit: Roundoffs) -> float:
+    """η: how far off a rounded number may be however small it is; the smallest subnormal number, where those are not flushed."""
+    return kind.tiny if unit.flushes and kind.name == "float16" else kind.subnormal
+
+
+def flushed_part(array: Float[Array, "*shape"], kind: FloatType, unit: Roundoffs) -> Float[Array, "*shape"] | None:
+    """What counts as 0 of the absolute ``array``: its float16 subnormal numbers; None where nothing does."""
+    if not unit.flushes or kind.name != "float16":
+        return None
+    part = np.where(array < kind.tiny, array, 0.0)
+    return part if part.any() else None
 
 
 def terms_of_sum(keys: int, kind: FloatType, unit: Roundoffs) -> float:
@@ -34,7 +87,7 @@ def terms_of_sum(keys: int, kind: FloatType, unit: Roundoffs) -> float:
 
 def score_error(
     query: Float[Array, "*h lq d"],
-    key: Float[Array, "*h lk d"],
+    key: Numbers,
     products: Float[Array, "*h lq lk"],
     scores: Float[Array, "*h lq lk"],
     top: Float[Array, "*h lq 1"],
@@ -45,21 +98,28 @@ def score_error(
 ) -> Float[Array, "*h lq lk"]:
     """ε: a bound of each score's error. ``products`` are scale · q·k, ``scores`` have the bias added, ``top`` is the maximum."""
     size = abs(scale)
-    query_size, key_size = np.abs(query), np.abs(key)
-    key_size_t = key_size.swapaxes(-1, -2)
+    query_size = np.abs(query)
+    key_size_t = key.size.swapaxes(-1, -2)
     magnitude = np.abs(products)
     if has_bias:
-        magnitude += np.abs(scores)
+        magnitude += 2.0 * np.abs(scores)
     magnitude += np.abs(scores - top)
     magnitude *= unit.scores
-    magnitude += (3.0 * np.sqrt(query.shape[-1]) * unit.accumulator * size) * (query_size @ key_size_t)
+    magnitude += (3.0 * np.sqrt(query.shape[-1]) * unit.accumulator * size) * product(query_size, key_size_t)
     flushed = flush(kind, unit) * size
     if unit.scaled_query:
-        magnitude += 3.0 * unit.scaled_query * size * np.sqrt((query * query) @ (key * key).swapaxes(-1, -2))
+        magnitude += 3.0 * unit.scaled_query * size * np.sqrt(product(query * query, key.square.swapaxes(-1, -2)))
         if kind.name == "float16":
-            flushed += 2.0**-24 * np.sqrt(size)
+            flushed += smallest(kind, unit) * np.sqrt(size)
+    lost_query, lost_key = (flushed_part(array, kind, unit) for array in (query_size, key.size))
+    if lost_query is not None:
+        magnitude += size * product(lost_query, key_size_t)
+    if lost_key is not None:
+        magnitude += size * product(query_size, lost_key.swapaxes(-1, -2))
+    if unit.flushes and unit.scores >= kind.unit_roundoff and kind.name == "float16":
+        magnitude += (1.0 + size) * kind.tiny  # the product, and the score
     if flushed * max(query.shape[-1], 1) > 1e-300:
-        magnitude += flushed * (query_size.sum(-1, keepdims=True) + key_size.sum(-1, keepdims=True).swapaxes(-1, -2))
+        magnitude += flushed * (query_size.sum(-1, keepdims=True) + key.size.sum(-1, keepdims=True).swapaxes(-1, -2))
     magnitude += 4.0 * unit.accumulator
     return magnitude
 
@@ -67,29 +127,51 @@ def score_error(
 def spread_of_scores(
     weights: Float[Array, "*h lq lk"],
     error: Float[Array, "*h lq lk"],
-    value: Float[Array, "*h lk dv"],
+    value: Numbers,
     output: Float[Array, "*h lq dv"],
     visible: Bool[Array, "*h lq lk"] | None,
 ) -> Float[Array, "*h lq dv"]:
     """X: how far errors ε of the scores can move the output. A hidden pair has weight 0; its ε does not count.
 
-    By Cauchy–Schwarz from Σ_j w_j |V_j − O| with w = P (e^ε − 1), divided by Z = Σ P e^{−ε}; where ε is large, no further than
-    the farthest visible value. The column mean of V is taken off first, so that the expanded square keeps its digits.
+    Σ_j w_j |V_j − O| with w = P (e^ε − 1), divided by Z = Σ P e^{−ε}; where ε is large, no further than the farthest visible
+    value. Of large problems the sum is bounded by Cauchy–Schwarz.
     """
     lift = weights * np.expm1(np.minimum(error, 300.0))
-    total = lift.sum(-1, keepdims=True)
     normaliser = (weights * np.exp(-error)).sum(-1, keepdims=True)
-    centre = value.mean(axis=-2, keepdims=True)
-    v, o = value - centre, output - centre
-    second = lift @ (v * v)
-    o_square = o * o * total
-    variance = np.maximum(0.0, second - 2.0 * o * (lift @ v) + o_square)
-    variance += 2.0**-46 * (second + o_square)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bound = np.sqrt(total * variance) / normaliser
+        if lift.size * output.shape[-1] <= EXACT:
+            bound = _distances(lift, value.array, output) / normaliser
+        else:
+            bound = _bound_of_distances(lift, value, output) / normaliser
     error_seen = error if visible is None else np.where(visible, error, 0.0)
     if error_seen.max(initial=0.0) > 0.1:
-        _cap_by_hull(bound, error_seen.max(-1) > 0.1, value, output, visible)
+        _cap_by_hull(bound, error_seen.max(-1) > 0.1, value.array, output, visible)
+    return bound
+
+
+def _distances(
+    lift: Float[Array, "*h lq lk"], value: Float[Array, "*h lk dv"], output: Float[Array, "*h lq dv"]
+) -> Float[Array, "*h lq dv"]:
+    """Σ_j w_j |V_j − O|."""
+    distance = value[..., None, :, :] - output[..., :, None, :]
+    np.abs(distance, out=distance)
+    return (lift[..., None, :] @ distance)[..., 0, :]
+
+
+def _bound_of_distances(
+    lift: Float[Array, "*h lq lk"], value: Numbers, output: Float[Array, "*h lq dv"]
+) -> Float[Array, "*h lq dv"]:
+    """√(Σ_j w_j · Σ_j w_j (V_j − O)²), no less than Σ_j w_j |V_j − O|, by matrix products.
+
+    The column mean of V is taken off first, so that the expanded square keeps its digits.
+    """
+    total = lift.sum(-1, keepdims=True)
+    o = output - value.centre
+    second = product(lift, value.centred_square)
+    o_square = o * o * total
+    variance = np.maximum(0.0, second - 2.0 * o * product(lift, value.centred) + o_square)
+    variance += 2.0**-46 * (second + o_square)
+    bound: Array = np.sqrt(total * variance)
     return bound
 
 
@@ -121,25 +203,46 @@ def visible_count(visible: Bool[Array, "*h lq #lk"], keys: int) -> Int[Array, "*
 
 def value_error(
     weights: Float[Array, "*h lq lk"],
-    value: Float[Array, "*h lk dv"],
+    value: Numbers,
     output: Float[Array, "*h lq dv"],
     kind: FloatType,
     unit: Roundoffs,
 ) -> Float[Array, "*h lq dv"]:
     """The rest of the budget: roundings of P, of the sum over keys and of the result."""
-    value_size = np.abs(value)
     bound = (unit.output + unit.probabilities) * np.abs(output)
-    bound += 3.0 * unit.probabilities * np.sqrt((weights * weights) @ (value * value))
-    bound += (terms_of_sum(value.shape[-2], kind, unit) + 2.0) * unit.accumulator * (weights @ value_size)
+    bound += 3.0 * unit.probabilities * np.sqrt(product(weights * weights, value.square))
+    bound += (terms_of_sum(weights.shape[-1], kind, unit) + 2.0) * unit.accumulator * product(weights, value.size)
     if kind.name == "float16" and unit.probabilities >= kind.unit_roundoff:
-        lost = np.where(weights < kind.tiny, np.minimum(weights, 2.0**-25), 0.0)
-        bound += (unit.probabilities / kind.unit_roundoff) * (lost @ value_size)
+        lost = np.where(weights < kind.tiny, weights if unit.flushes else np.minimum(weights, 2.0**-25), 0.0)
+        bound += (unit.probabilities / kind.unit_roundoff) * product(lost, value.size)
+    lost_value = flushed_part(value.size, kind, unit)
+    if lost_value is not None:
+        bound += product(weights, lost_value)
     return bound
+
+
+def normalisation_error(
+    weights: Float[Array, "*h lq lk"],
+    scores: Float[Array, "*h lq lk"],
+    top: Float[Array, "*h lq 1"],
+    value: Numbers,
+    unit: Roundoffs,
+) -> Float[Array, "*h lq dv"] | float:
+    """Σ P_j (e^λ_j − 1)|V_j|: what weights e^(s − lse) lose, by the roundings of lse, of s − lse and of the exponential, where
+    nothing divides by their sum."""
+    if not unit.log_sum_exp:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        lse = top - np.log(weights.max(-1, keepdims=True, initial=0.0))  # the largest weight is e^(top − lse)
+    lse = np.where(np.isfinite(lse), lse, 0.0)
+    error = unit.log_sum_exp * (2.0 * np.abs(lse) + np.abs(scores - lse)) + 4.0 * unit.accumulator
+    lift: Array = product(weights * np.expm1(np.minimum(error, 300.0)), value.size)
+    return lift
 
 
 def underflow(visible_count: Float[Array, "*h lq 1"] | int, kind: FloatType, unit: Roundoffs) -> Float[Array, "*h lq 1"] | float:
     """What may flush to zero: a product per visible key, and the result itself, to the smallest subnormal (not normal) number."""
-    return (visible_count + 1) * flush(kind, unit) + kind.subnormal
+    return (visible_count + 1) * flush(kind, unit) + smallest(kind, unit)
 
 
 def combine(rest: Array, spread: Array, unit: Roundoffs) -> Array:

@@ -19,7 +19,6 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
     support = implementation.support
     missing = implementation.missing()
     found = distribution_of(implementation)
-    profiles = {dtype: support.profile_for(dtype) for dtype in support.dtypes}
     return ImplementationEntry(
         name=implementation.name,
         operation=implementation.operation,
@@ -27,7 +26,11 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         framework_version=None if missing else implementation.framework.version(),
         device=support.device,
         dtypes=tuple(support.dtypes),
-        profile={dtype: profile for dtype, profile in profiles.items() if profile is not None},
+        profile={
+            dtype: support.judged_by(dtype)
+            for dtype in support.dtypes
+            if support.profile_for(dtype) is not None or dtype in support.flushes
+        },
         features=tuple(sorted(implementation.features)),
         routes={feature: tuple(routes) for feature, routes in support.routes.items()},
         layouts=tuple(support.layouts),

@@ -5,7 +5,7 @@ from functools import cache
 from conformance.specification import calls, heads, masking, multi_head, numbers, outputs, positions, scaling, visibility
 from conformance.specification.model import Convention, Requirement
 
-SPEC_VERSION = "1.1"
+SPEC_VERSION = "1.2"
 
 _PARTS = (outputs, calls, scaling, masking, visibility, heads, multi_head, numbers, positions)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.problem import AttentionProblem
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, attention, joined
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
 
@@ -199,10 +199,10 @@ _MANY_ROWS = (2, 5, 5, 29, 31, 21, 21)  # 1/√21 and 1/7 are far from any numbe
 _BIAS = (
     Requirement(
         id="ATT-OUT-039",
-        sentence="Taken together, the errors are not those of another scale, off by more than 1e-6 in float32, 1e-4 in float16 "
-        "or 1e-3 in bfloat16.",
-        rationale="A scale rounded to 16 bits, or a short log2(e), hides in the budget of each element and shows in all of them "
-        "together; training adds such errors up.",
+        sentence="Taken together, the errors have no direction: they are not those of another scale, of weights that do not sum "
+        "to 1, of results rounded to one side, or of one key that counts more or less than the others.",
+        rationale="A scale rounded to 16 bits, a short log2(e), truncation in place of rounding or a guard added to the sum "
+        "hides in the budget of each element and shows in all of them together; training adds such errors up.",
         source="Is Flash Attention Stable? (arXiv 2405.02803); biased rounding in low-precision training (arXiv 2510.04212)",
         check="unbiased",
         designed=lambda: joined(
@@ -213,4 +213,39 @@ _BIAS = (
     ),
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = (*_CALLS, *_LAYOUTS, *_SIZES, *_BIAS)
+_EXACT = (
+    Requirement(
+        id="ATT-OUT-040",
+        sentence="Where one key is visible, the output is its V to the last bit.",
+        rationale="Its weight is 1, whatever the algorithm. An output off by two units in the last place, weights that sum to a "
+        "little more than 1, or values shortened on the way, are within every budget elsewhere.",
+        source="Follows from the formula",
+        check="exact",
+        designed=lambda: joined(
+            *(
+                attention((2, 3, 3, 7, 1, 8, 8), dtypes, values=f"few-bits.1*{size}#{seed}")
+                # the score is 0 where a product of it with log₂ e, rounded twice, would show in float32 and float64
+                for dtypes, size, seed in ((ALL, 0.0, 64), (HALF, 1.0, 65))
+            ),
+            attention("wide", ALL, values="few-bits.1*0.0#66", mask="one-key.1:b1qk#66"),
+            attention("wide", HALF, values="gaussian.1#67", mask="one-key.1:b1qk#67"),
+            attention("wide", F32, values="few-bits.1*0.0#68", key_lengths=(1, 1)),
+            attention("decode", F32, values="few-bits.1*0.0#69", causal="top-left"),
+        ),
+        exempt="The one visible key takes all the weight of any model.",
+        cannot_tell=("mean", "argmax", "uniform"),
+    ),
+    Requirement(
+        id="ATT-OUT-041",
+        sentence="Keys of small weight count: a V of 1e4 shows a weight of 1e-5.",
+        rationale="Weights below a threshold are dropped to save work, or vanish in 16 bits; together they are not small.",
+        source="Sparse and pruned attention in released kernels; executorch#20089",
+        designed=lambda: joined(
+            *(attention("prime", ALL, values=f"gaussian.1*3.0#{n}", edits=(f"loud-value.1#{n}",)) for n in (71, 72)),
+            attention("long", F32_HALF, values="gaussian.1*2.0#73", edits=("loud-value.1#73",)),
+        ),
+        random=Draw(dtypes=ALL, shapes="core", laws=("gaussian.1*3.0",), edits=("loud-value.1",)),
+    ),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*_EXACT, *_CALLS, *_LAYOUTS, *_SIZES, *_BIAS)

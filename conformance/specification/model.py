@@ -20,6 +20,8 @@ AREAS: dict[str, str] = {
 # How a requirement's problems are checked: the procedures of conformance/checks/procedures.py.
 CHECKS: dict[str, str] = {
     "values": "each problem's output is within its budget",
+    "beyond": "each problem's output is within its budget, or not finite where the numbers are beyond what algorithms hold",
+    "exact": "each problem's output is the number that is due, to the last bit",
     "shape": "each problem's output is an array of the due shape; neither its dtype nor its values are judged",
     "dtype": "each problem's output is an array of the due dtype; neither its shape nor its values are judged",
     "form": "each problem's output is an array of the due shape and dtype; its values are not judged",
@@ -34,7 +36,7 @@ CHECKS: dict[str, str] = {
 }
 
 # Those that hold outputs against the truth; of the others, an output that passes may be any.
-VALUE_CHECKS: frozenset[str] = frozenset({"values", "stale", "unbiased", "routes"})
+VALUE_CHECKS: frozenset[str] = frozenset({"values", "beyond", "exact", "stale", "unbiased", "routes"})
 
 # Null models (conformance/cases/admissible.py), and what each does: outputs that a case must tell from the truth.
 NULLS: dict[str, str] = {

@@ -60,8 +60,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="ATT-NUM-006",
         sentence="An infinity in a visible value makes its channel of the output that infinity for the queries that see it, "
         "and leaves the other channels as they are.",
-        rationale="A positive weight times ∞ is ∞.",
+        rationale="A positive weight times ∞ is ∞. Whether sums that subtract it from itself may give NaN is a convention.",
         source=f"{_IEEE}, section 6.1",
+        check="beyond",
         designed=lambda: joined(
             attention("wide", ALL, values="gaussian.1#9", edits=("put-value.1*inf#0",)),
             attention("wide", F32, values="gaussian.1#10", edits=("put-value.1*-inf#0",)),
@@ -81,8 +82,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     ),
     Requirement(
         id="ATT-NUM-008",
-        sentence="Subnormal values are averaged or count as 0, product by product.",
-        rationale="Flushing to zero is common and allowed; NaN or garbage is not.",
+        sentence="Subnormal values are averaged or count as 0, product by product; in float16 they count as 0 only where that is "
+        "declared.",
+        rationale="Flushing to zero is common and allowed; NaN or garbage is not. In float16 numbers below 6e-5 are ordinary.",
         source=f"{_IEEE}, section 3.4; OpenCL 3.0, section 7.5.3",
         designed=lambda: joined(attention("wide", ("float64", *F32_HALF), values="subnormal.1#12")),
         random=Draw(laws=("subnormal.1",)),
@@ -100,10 +102,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="ATT-NUM-010",
         sentence="Very large V whose mean is finite gives a finite output.",
-        rationale="A mean never leaves the range of its values; sums of squares, unscaled sums of heads and 16-bit sums do.",
+        rationale="A mean never leaves the range of its values; sums of squares, unscaled sums of heads and 16-bit sums do. Near "
+        "the largest number of the dtype, whether it may be lost is a convention.",
         source="Follows from the formula",
+        check="beyond",
         designed=lambda: joined(
             attention("wide", ("float32", "bfloat16"), values="gaussian.1#14", edits=("value-between.1*1e37#14",)),
+            attention("wide", F32, values="spread.1#86", edits=("value-between.1*1e37#0",)),
             attention("wide", ("float16",), values="gaussian.1#14", edits=("value-between.1*30000.0#14",)),
         ),
         random=Draw(

@@ -19,6 +19,7 @@ from conformance.specification.asking import (
 from conformance.specification.build import attention
 from conformance.specification.mask_questions import MASK_CONVENTIONS
 from conformance.specification.model import Convention
+from conformance.specification.number_questions import NUMBER_CONVENTIONS
 from conformance.specification.observing import Ask, Question
 from conformance.specification.position_questions import POSITION_CONVENTIONS
 
@@ -97,5 +98,6 @@ CONVENTIONS: tuple[Convention, ...] = (
         legitimate=frozenset({"refused", "accepted"}),
         questions={"multi_head_attention": Question(problems=_undivided, read=refused, places=IN_DTYPES)},
     ),
+    *NUMBER_CONVENTIONS,
     *POSITION_CONVENTIONS,
 )

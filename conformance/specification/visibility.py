@@ -223,7 +223,9 @@ _HIDDEN = (
     Requirement(
         id="ATT-MASK-041",
         sentence="Visible scores near −1e10 still win over hidden keys.",
-        rationale="A hidden score of −1e9 lies above them, and the hidden keys take all the weight; −∞ never does.",
+        rationale="A hidden score of −1e9 lies above them, and the hidden keys take all the weight; −∞ never does. Whether such "
+        "scores may give NaN, or 0, is a convention.",
+        check="beyond",
         source="Fill values in tutorials: −1e9 and −1e20",
         designed=lambda: joined(
             attention(

@@ -139,6 +139,14 @@ def zero_query(problem: AttentionProblem, query: Stream, key: Stream, value: Str
     return np.zeros(q), key.normal(*k), _off_centre(value, v)
 
 
+@LAWS.entry("few-bits")
+def few_bits(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """V of three significant bits, ±1/4 … ±7/4, which all dtypes and splits of numbers hold; ``*a`` multiplies the query."""
+    q, k, v = _shapes(problem)
+    amplitude = 1.0 if problem.values.argument is None else problem.values.argument
+    return query.normal(*q) * amplitude, key.normal(*k), value.signs(*v) * (1 + value.below(7, *v)) / 4.0
+
+
 @LAWS.entry("all-low")
 def all_low(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
     """All scores very negative, ``*a`` after the default scale (−1e5 unless said), with ordinary differences."""

@@ -1,0 +1,220 @@
+"""The error budget: correct code that rounds where its profile says is within it, and each addition allows for what it names."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conformance.adapter import Implementation, Support
+from conformance.checks.procedures import PROCEDURES
+from conformance.errors import UsageError
+from conformance.faults.functions import CONVENTIONS, attention, multi_head_attention
+from conformance.faults.honest_list import variants
+from conformance.harness import Subject
+from conformance.inputs import MultiHeadInputs
+from conformance.judging import Judge
+from conformance.oracle import budget, expect
+from conformance.oracle.attention import sampled_rows
+from conformance.oracle.profiles import DECLARABLE, PROFILES, roundoffs
+from conformance.problem import parse
+from conformance.registry import frameworks
+from conformance.specification import requirements
+from conformance.values import materialise
+from conformance.verdict import Outcome
+
+BIASED = (
+    "attention batch=3 heads=3/3 length=8/2 width=8/8 dtype=float32 values=gaussian.1#432 bias=row-constant.1:bhqk*300.0#432",
+    "attention batch=2 heads=3/3 length=7/13 width=8/8 dtype=float32 values=spread.1#7 bias=low.1:qk*-20000.0#7",
+    "attention batch=2 heads=3/3 length=7/13 width=1/8 dtype=float64 values=gaussian.1#8 bias=row-constant.1:qk*300.0#8",
+)
+
+
+def judged(implementation, text, check="values"):
+    subject = Subject(implementation)
+    (judgement,) = PROCEDURES[check](Judge(), subject, parse(text))
+    return judgement.verdict
+
+
+def redeclared(implementation, **support):
+    return replace(implementation, support=replace(implementation.support, **support))
+
+
+@pytest.mark.parametrize("text", BIASED)
+@pytest.mark.parametrize("name", ["honest-biased-powers-of-two", "honest-merged-by-lse"])
+def test_a_large_bias_leaves_room_for_one_more_rounding_of_the_score(name, text):
+    assert judged(variants()[name], text).outcome is Outcome.PASS
+
+
+def test_weights_normalised_through_the_log_sum_exp_are_within_the_profile_that_says_so_and_told_where_it_is_not_declared():
+    text = BIASED[0].replace("gaussian.1#432", "ones-value.1#432")
+    declared = variants()["honest-normalised-by-lse"]
+    assert judged(declared, text).outcome is Outcome.PASS
+    found = judged(redeclared(declared, profile="strict"), text)
+    assert found.outcome is Outcome.WRONG_VALUE
+    assert "within the budget of strict+lse: everything in the dtype of the inputs" in found.message
+    wrong = judged(_doubled(), text)
+    assert wrong.outcome is Outcome.WRONG_VALUE and "+lse" not in wrong.message
+
+
+def _doubled():
+    return Implementation(
+        "doubled",
+        attention(lambda inputs: 2 * expect(inputs, "strict").output.astype(inputs.query.dtype)),
+        Support(dtypes=("float32",), profile="strict", conventions=CONVENTIONS),
+        frameworks()["numpy"],
+    )
+
+
+def test_products_of_split_numbers_have_a_profile_between_strict_and_tf32():
+    text = "attention batch=2 heads=3/3 length=7/13 width=2/8 dtype=float32 values=spread.1#3"
+    split = variants()["honest-three-products"]
+    assert judged(redeclared(split, profile="strict"), text).r > 5.0
+    assert 0.01 < judged(split, text).r <= 1.0
+    assert judged(redeclared(split, profile="tf32"), text).r < 0.02
+
+
+def test_unknown_profiles_and_additions_are_refused():
+    for name in ("strictest", "strict+lsd", "strict+lse+lse", "+lse"):
+        with pytest.raises(UsageError, match="Unknown numerics profile"):
+            roundoffs(name, "float32")
+    assert set(DECLARABLE) == {*PROFILES, *(f"{name}+lse" for name in PROFILES)}
+
+
+def test_float16_that_flushes_subnormal_numbers_says_so():
+    texts = (
+        "attention batch=2 heads=3/3 length=7/13 width=8/8 dtype=float16 values=subnormal.1#12",
+        "attention batch=2 heads=3/3 length=7/13 width=8/8 dtype=float16 values=peaked.1#9",
+        "attention batch=3 heads=5/5 length=17/19 width=11/11 dtype=float16 values=gaussian.1*3.0#71 edits=loud-value.1#71",
+    )
+    flushing = variants()["honest-flushing"]
+    undeclared = redeclared(flushing, flushes=())
+    for text in texts:
+        assert judged(flushing, text).outcome is Outcome.PASS
+    assert any(judged(undeclared, text).outcome is Outcome.WRONG_VALUE for text in texts)
+    assert "count as 0 only where that is declared" in requirements()["ATT-NUM-008"].sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [("fused-multiply-add", "ATT-MASK-041"), ("lazily-rescaled", "ATT-NUM-010"), ("compensated", "ATT-NUM-006")],
+)
+def test_what_algorithms_cannot_hold_is_a_convention_and_no_failure(name, identifier):
+    requirement, implementation = requirements()[identifier], variants()[f"honest-{name}"]
+    assert requirement.check == "beyond"
+    outcomes = {judged(implementation, problem.text).outcome for problem in requirement.designed()}
+    assert outcomes != {Outcome.PASS}, "as plain values it would fail"
+    for problem in requirement.designed():
+        assert judged(implementation, problem.text, "beyond").outcome is Outcome.PASS
+
+
+def test_beyond_still_rejects_finite_numbers_that_are_wrong():
+    problem = next(iter(requirements()["ATT-NUM-006"].designed()))
+    assert judged(_doubled(), problem.text.replace("float64", "float32"), "beyond").outcome is Outcome.WRONG_VALUE
+
+
+def _every_step(inputs, inner):
+    """Multi-head attention with each intermediate result rounded to ``inner``, the parts of the heads added up in it too."""
+
+    def short(array):
+        return array.astype(inner).astype(np.float32)
+
+    weights, heads = inputs.weights, inputs.num_heads
+
+    def projected(x, matrix):
+        whole = short(x.astype(np.float32) @ matrix.astype(np.float32))
+        return whole.reshape(*whole.shape[:2], heads, -1).swapaxes(1, 2)
+
+    query, key, value = (
+        projected(x, matrix)
+        for x, matrix in ((inputs.query, weights.query), (inputs.key, weights.key), (inputs.value, weights.value))
+    )
+    scores = query @ key.swapaxes(-1, -2) / np.float32(np.sqrt(query.shape[-1]))
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
+    attended = short(exponentials / exponentials.sum(-1, keepdims=True) @ value)
+    per_head = attended @ weights.output.astype(np.float32).reshape(heads, value.shape[-1], -1)
+    total = short(per_head[:, 0])
+    for head in range(1, heads):
+        total = short(total + short(per_head[:, head]))
+    return total.astype(inputs.query.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_profiles_say_where_projections_round(dtype):
+    text = (
+        f"multi_head_attention batch=2 heads=8 length=5 model=16 inner=16 dtype={dtype} values=gaussian.1#3 source=self "
+        "weights=full projection=plain output=plain"
+    )
+    problem = parse(text)
+
+    def implementation(inner, profile):
+        def output(inputs):
+            assert isinstance(inputs, MultiHeadInputs)
+            return _every_step(inputs, inner)
+
+        support = Support(operation="multi_head_attention", dtypes=(dtype,), profile=profile, conventions={})
+        return Implementation("mine", multi_head_attention(output), support, frameworks()["numpy"])
+
+    rounded = materialise(problem).query.dtype
+    assert judged(implementation(np.float32, "inner32"), text).outcome is Outcome.PASS
+    assert judged(implementation(rounded, "inner32"), text).r > 3.0
+    assert judged(implementation(rounded, "fused"), text).outcome is Outcome.PASS
+
+
+def test_the_sum_of_distances_is_below_its_bound_and_hundreds_of_times_smaller_beside_a_loud_value():
+    text = "attention batch=2 heads=3/3 length=7/13 width=8/8 dtype=float32 values=spread.1#71 edits=loud-value.1*1e6#71"
+    inputs = materialise(parse(text))
+    value = budget.Numbers(inputs.value.astype(np.float64))
+    rng = np.random.default_rng(1)
+    lift = rng.random((2, 3, 7, 13)) ** 40
+    output = lift @ value.array / lift.sum(-1, keepdims=True)
+    exact, bound = budget._distances(lift, value.array, output), budget._bound_of_distances(lift, value, output)
+    direct = sum(lift[..., j, None] * np.abs(value.array[:, :, j, None] - output) for j in range(13))
+    np.testing.assert_allclose(exact, direct, rtol=1e-12)
+    assert (exact <= bound * (1 + 1e-9)).all()
+    assert (bound / exact).max() > 100.0
+
+
+@pytest.mark.parametrize("case", list(requirements()["ATT-OUT-040"].designed()), ids=lambda problem: problem.digest)
+def test_answers_known_to_the_last_bit_are_those_of_all_right_code_and_of_no_other(case):
+    inputs = materialise(case)
+    for name, implementation in variants().items():
+        if case.dtype in implementation.support.dtypes:
+            assert judged(implementation, case.text, "exact").outcome is Outcome.PASS, name
+
+    def off(inputs):
+        output = expect(inputs, "strict").output.astype(inputs.query.dtype)
+        flat = output.reshape(-1)
+        middle = flat.size // 2
+        flat[middle] = np.nextafter(flat[middle], np.array(np.inf, flat.dtype))
+        return output
+
+    support = Support(dtypes=(inputs.query.dtype.name,), profile="eager", conventions=CONVENTIONS)
+    found = judged(Implementation("off", attention(off), support, frameworks()["numpy"]), case.text, "exact")
+    assert found.outcome is Outcome.WRONG_VALUE and "known to the last bit" in found.message
+
+
+def test_sampled_rows_change_with_the_seed_and_stand_at_the_edges_of_tiles():
+    first, second = (sampled_rows(131_072, seed) for seed in (1, 2))
+    assert set(first) != set(second)
+    for rows in (first, second):
+        assert rows[0] == 0 and rows[-1] == 131_071 and len(rows) <= 64
+        assert sum(row % 16 == 0 for row in rows) >= 6 and sum(row % 16 == 15 for row in rows) >= 6
+        assert np.diff(rows).max() < 2 * 131_072 // 46, "no part is left out"
+    seen = np.unique(np.concatenate([sampled_rows(4096, seed) for seed in range(200)]) // 64)
+    assert len(seen) == 64, "each tile of 64 rows is judged for some seed"
+
+
+def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(monkeypatch):
+    from conformance.oracle import attention as oracle
+
+    text = (
+        "attention batch=2 heads=6/2 length=70/90 width=8/8 dtype=float32 values=spread.1#3 mask=random.1:bhqk#3 "
+        "bias=gaussian.1:1hqk#3 causal=bottom-right lengths=80,90"
+    )
+    inputs = materialise(parse(text))
+    whole = expect(inputs, "strict")
+    monkeypatch.setattr(oracle, "SAMPLED_PAIRS", 1000)
+    sampled = expect(inputs, "strict")
+    assert sampled.rows is not None and sampled.shape == whole.shape
+    for name in ("output", "budget", "judged"):
+        np.testing.assert_allclose(getattr(sampled, name), getattr(whole, name)[:, :, sampled.rows], rtol=1e-9, atol=0)
