@@ -60,6 +60,12 @@ FUNCTION_OPTIONS = (
     RunOption(flag="--profile", dest="conformance_profile", help="the numerics profile by which a plain function is judged"),
     RunOption(flag="--dtypes", dest="conformance_dtypes", metavar="A,B", help="the dtypes that a plain function takes"),
     RunOption(flag="--lacks", dest="conformance_lacks", metavar="A,B", help="the features that a plain function does not offer"),
+    RunOption(
+        flag="--sizes",
+        dest="conformance_sizes",
+        metavar="N,M",
+        help="sizes at which a plain function takes another way, such as its blocks, where its source cannot be read",
+    ),
 )
 
 

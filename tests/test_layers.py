@@ -21,6 +21,7 @@ LAYERS = (
     "parameters adapter",
     "limits",
     "support_types user_function registry routes",
+    "own_code own_sizes",
     "shape_budget",
     "declarations narrowing prepared harness",
     "judging soundness",
