@@ -20,12 +20,14 @@ from conformance.adapter import Implementation
 from conformance.parameters import KEPT_IN
 
 MOST_FUNCTIONS = 200
+MOST_FILES = 8
 DEEPEST = 5  # calls of calls
 LONGEST = 64  # entries of a collection that are looked at
 SUITE = __name__.partition(".")[0]
 _MISSING = object()
-# Where what is called keeps the Python function: KEPT_IN, triton, numba, properties that are computed once.
-_WRAPPED_IN = (*KEPT_IN, "fn", "py_func", "func")
+# Where what is called keeps the Python function: KEPT_IN, compilers of kernels, properties that are computed once.
+_COMPILED_IN = ("fn", "py_func")  # of triton, numba
+_WRAPPED_IN = (*KEPT_IN, *_COMPILED_IN, "func")
 _RUN_WHEN_MADE = ("__new__", "__init__", "__post_init__")
 _RUN_WHEN_CALLED = ("__call__", "forward", "call")
 
@@ -37,6 +39,9 @@ class OwnCode:
 
     functions: tuple[FunctionType, ...] = ()
     numbers: dict[int, int] = field(default_factory=dict)
+    compiled: tuple[
+        FunctionType, ...
+    ] = ()  # of the functions, those that another tool compiles, so that they never run as they are
 
 
 def own_code(implementation: Implementation) -> OwnCode:
@@ -44,7 +49,13 @@ def own_code(implementation: Implementation) -> OwnCode:
     walk = _Walk(_homes(implementation.function))
     walk.take(implementation.function, 0)
     walk.run()
-    return OwnCode(tuple(walk.functions), walk.numbers)
+    return OwnCode(tuple(walk.functions), walk.numbers, tuple(walk.compiled))
+
+
+def own_files(implementation: Implementation) -> tuple[str, ...]:
+    """The Python files of its functions, a few, that of the function which is called first."""
+    files = dict.fromkeys(function.__code__.co_filename for function in own_code(implementation).functions)
+    return tuple(file for file in files if file.endswith(".py") and Path(file).is_file())[:MOST_FILES]
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -127,6 +138,7 @@ class _Walk:
     def __init__(self, homes: tuple[_Home, ...]) -> None:
         self.functions: list[FunctionType] = []
         self.numbers: dict[int, int] = {}
+        self.compiled: list[FunctionType] = []
         self._homes = homes
         self._waiting: deque[tuple[FunctionType, Any, int]] = deque()
         self._seen: dict[int, Any] = {}  # by address; kept, so that no address is used twice
@@ -172,6 +184,7 @@ class _Walk:
         for inner in (_static(value, name) for name in _WRAPPED_IN):
             if isinstance(inner, FunctionType | MethodType | partial) or self._is_own(inner):
                 self.take(inner, depth, owner)
+        self.compiled += [inner for inner in (_static(value, name) for name in _COMPILED_IN) if isinstance(inner, FunctionType)]
 
     def _read(self, function: FunctionType, owner: Any, depth: int) -> None:
         """What stands in the function's code, and what its names mean."""

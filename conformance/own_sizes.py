@@ -17,6 +17,11 @@ def own_sizes(implementation: Implementation) -> tuple[int, ...]:
     return tuple(dict.fromkeys(wanted))[:MOST]
 
 
+def is_dear(implementation: Implementation) -> bool:
+    """Whether each new shape costs a compilation."""
+    return implementation.support.compiles or isinstance(implementation.framework, CompilesShapes)
+
+
 def facts_of(implementation: Implementation, thorough: bool) -> Facts:
     """What requirements may know of it. With a budget of shapes it is asked at no sizes of its own."""
     support = implementation.support
@@ -24,6 +29,6 @@ def facts_of(implementation: Implementation, thorough: bool) -> Facts:
         sizes=own_sizes(implementation) if support.shapes is None else (),
         features=implementation.features,
         dtypes=support.dtypes,
-        dear=support.compiles or isinstance(implementation.framework, CompilesShapes),
+        dear=is_dear(implementation),
         thorough=thorough,
     )

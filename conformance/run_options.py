@@ -92,5 +92,13 @@ RUN_OPTIONS = (
     ),
     RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item; needs pytest-xdist (-n)"),
     RunOption(flag="--no-diagnosis", switch=True, default=False, help="do not look for the fault that explains the failures"),
+    RunOption(
+        flag="--unrun",
+        dest="conformance_unrun",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="list the lines of an implementation that no problem reached, after the checks; auto: of a function of your own "
+        "that does not compile, unless -k is given",
+    ),
     RunOption(flag="--timing", switch=True, default=False, help="measure the speed of what passed, after the checks"),
 )

@@ -28,6 +28,7 @@ LAYERS = (
     "accuracy records",
     "expectations",
     "checks",
+    "unreached",
     "soak",
     "faults",
     "diagnosis",
