@@ -109,9 +109,11 @@ def test_lines_branches_and_functions_that_no_problem_reaches_are_listed(tmp_pat
     assert any(line.startswith(f"{file}: functions Choice.unused (lines") for line in record.lines)
 
 
-def test_where_all_was_run_that_is_said_early(tmp_path):
-    record = found(tmp_path, PLAIN)
-    assert record.lines == (f"{tmp_path / 'mine.py'}: every line of what is called was run, in every branch.",)
+def test_where_all_was_run_that_is_said_early_in_whatever_folder(tmp_path):
+    folder = tmp_path / "of [mine] *"
+    folder.mkdir()
+    record = found(folder, PLAIN)
+    assert record.lines == (f"{folder / 'mine.py'}: every line of what is called was run, in every branch.",)
     assert 0 < record.problems < record.due
 
 
@@ -139,7 +141,7 @@ def test_an_implementation_that_ends_the_process_leaves_what_was_found_until_the
     assert [block.condition for block in record.blocks] == ["if key.shape[2] > 10 ** 7"] and not record.remark
     tmp_path.joinpath("deadly").mkdir()
     record = found(tmp_path / "deadly", deadly)
-    assert "ended the process" in record.lines[-1]
+    assert "ended the process, or gave no answer, after " in record.lines[-1]
 
 
 def test_a_kernel_that_another_tool_compiles_is_not_called_unreached(tmp_path):

@@ -7,6 +7,7 @@ the implementation end the process.
 
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 from conformance.adapter import Implementation
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus
-from conformance.errors import ProblemError, Unsupported
+from conformance.errors import ProblemError, Unsupported, told
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge
 from conformance.own_code import codes, own_code, own_files
@@ -84,7 +85,11 @@ def main() -> None:
     task = msgspec.json.decode(read_task(), type=_Task)
     end_after(task.seconds + LIMIT)
     with outside():
-        _Pass(task).run()
+        try:
+            _Pass(task).run()
+        except Exception as error:  # the implementation may raise anything at all when it is loaded
+            remark = f"What never ran is not known: {told(error)}."
+            write_answer(task.answer, Unrun(implementation=task.implementation, remark=remark))
     os._exit(0)  # without waiting for threads of the implementation
 
 
@@ -94,7 +99,9 @@ class _Pass:
     def __init__(self, task: _Task) -> None:
         self.task = task
         self.judge = Judge()
-        self.measure = coverage.Coverage(data_file=None, branch=True, include=list(task.files), config_file=False, messages=False)
+        self.measure = coverage.Coverage(
+            data_file=None, branch=True, include=[_pattern(file) for file in task.files], config_file=False, messages=False
+        )
         self.measure.clear_exclude()  # what is excluded from a user's own reports may be wrong all the same
         self.done = 0
         self._own: set[tuple[str, int]] = set()  # where its functions begin,
@@ -103,14 +110,10 @@ class _Pass:
     def run(self) -> None:
         """Writes what it has found again and again: the last says it all."""
         self.measure.start()  # before the files are loaded: decorators run then
-        try:
-            subject = Subject(self._implementation())
-            own = own_code(subject.implementation)
-            self._own, self._compiled = _places(own.functions), _places(own.compiled)
-            problems = list(_problems(subject, self.task.seed))
-            self._put(subject, problems)
-        except Exception as error:  # the implementation may raise anything at all when it is loaded
-            self._write(0, f"What never ran is not known: {type(error).__name__}: {' '.join(str(error).split())}")
+        subject = Subject(self._implementation())
+        own = own_code(subject.implementation)
+        self._own, self._compiled = _places(own.functions), _places(own.compiled)
+        self._put(subject, list(_problems(subject, self.task.seed)))
 
     def _implementation(self) -> Implementation:
         return next(one for one in chosen(self.task.names, **self.task.given) if one.name == self.task.implementation)
@@ -125,7 +128,8 @@ class _Pass:
             self.done += 1
             if self.done == look:
                 look *= 2
-                if self._write(due, f"The implementation ended the process after {self.done} of {due} problems, or a few more."):
+                so_far = f"after {self.done} of {due} problems or a few more"
+                if self._write(due, f"The implementation ended the process, or gave no answer, {so_far}."):
                     return
             if self.done == FIRST_LOOK:
                 self._ask(subject)
@@ -179,6 +183,11 @@ class _Pass:
         missing, arcs = found["missing_lines"], [(first, second) for first, second in found["missing_branches"]]
         executable = {*missing, *found["executed_lines"]}
         return unreached(Path(file).read_text(encoding="utf-8"), shown(file), executable, missing, arcs)
+
+
+def _pattern(file: str) -> str:
+    """A pattern of coverage.py that matches the file, and hardly another: it cannot spell all characters."""
+    return re.sub(r"[\[\]*?+@!]", "?", file)
 
 
 def _places(functions: Iterable[FunctionType]) -> set[tuple[str, int]]:

@@ -30,7 +30,7 @@ CAPS = {
     (False, False): _Cap(48, 1 << 20, 1 << 22),
     (True, False): _Cap(480, 1 << 22, 1 << 25),
     (False, True): _Cap(3, 1 << 17, 1 << 20),
-    (True, True): _Cap(24, 1 << 20, 1 << 22),
+    (True, True): _Cap(16, 1 << 20, 1 << 22),
 }
 
 Sizes = dict[str, int]
