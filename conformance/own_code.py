@@ -205,11 +205,9 @@ class _Walk:
             if id(base) in met or base is None or not self._is_own(base) or isinstance(base, FunctionType):
                 continue
             met[id(base)] = base
-            for name in names:
-                value = _static(base, name)
-                if value is not _MISSING:
-                    self.take(value, depth + 1 if _is_run(value) else depth, None if isinstance(base, ModuleType) else base)
-                    bases.append(value)
+            for value in (value for name in names for value in _statics(base, name)):
+                self.take(value, depth + 1 if _is_run(value) else depth, None if isinstance(base, ModuleType) else base)
+                bases.append(value)
 
     def _is_own(self, value: Any) -> bool:
         if value is None or value is _MISSING:
@@ -220,6 +218,17 @@ class _Walk:
 
 def _is_run(value: Any) -> bool:
     return isinstance(value, FunctionType | MethodType | staticmethod | classmethod | property | type | partial)
+
+
+def _statics(base: Any, name: str) -> Iterator[Any]:
+    """The attribute, and of a class or an object also those of the classes above, which ``super()`` finds."""
+    found = _static(base, name)
+    if found is not _MISSING:
+        yield found
+    if not isinstance(base, ModuleType):
+        kind = base if isinstance(base, type) else type(base)
+        above = (one.__dict__[name] for one in type.mro(kind) if name in one.__dict__)
+        yield from (value for value in above if value is not found)
 
 
 def _static(base: Any, name: str) -> Any:

@@ -92,6 +92,30 @@ class Attention:
         return formula(query, key, value).astype(query.dtype) * (query.shape[2] <= cls.MOST)
 attention = Attention.run
 """,
+    "in a method of a class above": """
+class Base:
+    def __call__(self, query, key, value):
+        return formula(query, key, value).astype(query.dtype) * (query.shape[2] <= 77)
+class Attention(Base):
+    def __call__(self, query, key, value):
+        return super().__call__(query, key, value)
+attention = Attention()
+""",
+    "in a module of torch's kind, by the name of a part": """
+class Part:
+    def forward(self, query):
+        return query.shape[2] <= 77
+class Attention:
+    def __init__(self):
+        self._modules = {"part": Part()}
+    def __getattr__(self, name):
+        if name not in self._modules:
+            raise AttributeError(name)
+        return self._modules[name]
+    def __call__(self, query, key, value):
+        return formula(query, key, value).astype(query.dtype) * self.part.forward(query)
+attention = Attention()
+""",
     "in a default": """
 def attention(query, key, value, block=200):
     return formula(query, key, value).astype(query.dtype) * (value.shape[3] < block)
