@@ -91,7 +91,7 @@ class Support:
       ``shapes``: a budget of shapes, for a compiler that takes long: problems are brought into a few sizes, and those beyond the
       so many shapes in which most of them are (sizes, dtypes, arguments) are not asked.
     * ``sizes``: sizes at which it takes another way (a block, a limit), where they cannot be read in its Python source: it is
-      asked there, one below and one above in each dimension (ATT-OUT-048).
+      asked there, one below and one above in each dimension (ATT-OUT-048, ATT-HEAD-036, ATT-POS-022).
     """
 
     operation: str = "attention"

@@ -10,6 +10,7 @@ from conformance.specification import (
     numbers,
     outputs,
     own_sizes,
+    own_sizes_of_layers,
     positions,
     scaling,
     visibility,
@@ -18,7 +19,7 @@ from conformance.specification.model import Convention, Requirement
 
 SPEC_VERSION = "1.1"
 
-_PARTS = (outputs, calls, own_sizes, scaling, masking, visibility, heads, multi_head, numbers, positions)
+_PARTS = (outputs, calls, own_sizes, scaling, masking, visibility, heads, multi_head, numbers, positions, own_sizes_of_layers)
 
 
 @cache

@@ -1,10 +1,10 @@
 """ATT-OUT, third part: the sizes that stand in the implementation's own source, or that it declares."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
-from typing import Any
+from typing import Any, TypeVar
 
 from conformance.problem import AttentionProblem, Problem, Recipe
 from conformance.specification.model import Facts, Requirement
@@ -13,7 +13,9 @@ PREFERRED = ("float32", "bfloat16", "float16", "float64")  # the first that is o
 LARGEST = 1 << 17  # of a size
 COMMON = 4  # so small a number is mostly that of an axis, and other requirements have all features at such sizes
 _SMALL = {"batch": 2, "heads": 2, "kv_heads": 2, "query_length": 2, "key_length": 3, "width": 3, "value_width": 3}
+ADAPTS_TO = "the whole numbers from 2 to 131,072 in its source and in Support.sizes"
 _SEED = 140
+_Kind = TypeVar("_Kind", bound=Problem)
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,15 @@ ROUNDS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Callable[[int], int]
 
 def at_own_sizes(facts: Facts) -> Iterator[Problem]:
     """The problems, each once: round by round, in each the numbers in their order, what is cheap first."""
+    return affordable(facts, _all(facts), _work)
+
+
+def affordable(facts: Facts, problems: Iterable[_Kind], work_of: Callable[[_Kind], int]) -> Iterator[_Kind]:
+    """Of the problems, each once, as many as are asked."""
     cap = CAPS[facts.thorough, facts.dear]
     done, left = 0, cap.together
-    for problem in dict.fromkeys(_all(facts)):
-        work = _work(problem)
+    for problem in dict.fromkeys(problems):
+        work = work_of(problem)
         if done == cap.problems:
             return
         if work <= min(cap.each, left):
@@ -104,8 +111,13 @@ def at_own_sizes(facts: Facts) -> Iterator[Problem]:
             yield problem
 
 
+def dtype_of(facts: Facts) -> str:
+    """The dtype in which all is asked; empty where there is none."""
+    return next((name for name in PREFERRED if name in facts.dtypes), "")
+
+
 def _all(facts: Facts) -> Iterator[AttentionProblem]:
-    dtype = next((name for name in PREFERRED if name in facts.dtypes), "")
+    dtype = dtype_of(facts)
     for roles, asked, sizes in ROUNDS if dtype else ():
         for number in facts.sizes if asked == ("plain",) else [number for number in facts.sizes if number > COMMON]:
             found = (_problem(dtype, ROLES[role](size(number)), ASKED[word]) for role, word, size in product(roles, asked, sizes))
@@ -141,6 +153,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "kernel for long keys. A suite that does not read the code meets that size by chance.",
         source="White and Cohen 1980, A Domain Strategy for Computer Program Testing; Hypothesis, which draws constants in code",
         adapted=at_own_sizes,
-        adapts_to="the whole numbers from 2 to 131,072 in its source and in Support.sizes",
+        adapts_to=ADAPTS_TO,
     ),
 )
