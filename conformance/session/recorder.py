@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from conformance import __version__
-from conformance.adapter import Implementation
 from conformance.checks.items import repro_command
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
-from conformance.own_sizes import is_dear
 from conformance.records import (
     CONFORMANCE_TIERS,
     Case,
@@ -42,7 +40,7 @@ from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER, UN
 from conformance.session.messages import Told
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
-from conformance.session.unrun_process import FULL, QUICK, unrun
+from conformance.session.unrun_process import FULL, QUICK, is_wanted, unrun
 from conformance.session.watchdog import Watchdog
 from conformance.specification import SPEC_VERSION, requirements
 from conformance.specification.observing import CRASHES, TIMES_OUT
@@ -335,14 +333,9 @@ class Recorder:
         for implementation in self.settings.implementations:
             if self._interruption.asked:
                 return
-            if implementation.name in self._passing and self._wants_unrun(implementation):
+            wanted = is_wanted(implementation, self.settings.unrun, self.config.option.keyword)
+            if implementation.name in self._passing and wanted:
                 self.writer.write(unrun(implementation, names, given, seconds, self.settings.effort.seed))
-
-    def _wants_unrun(self, implementation: Implementation) -> bool:
-        """``auto``: where it is cheap and the code is the user's own, and the run is not about some requirements alone."""
-        if self.settings.unrun != "auto":
-            return self.settings.unrun == "always"
-        return ":" in implementation.name and not is_dear(implementation) and not self.config.option.keyword
 
     def _asked_for(self) -> tuple[tuple[str, ...], dict[str, str | None]]:
         """How the user named what is tested, and the words that go with it, for processes that have to find it again."""

@@ -27,7 +27,7 @@ from conformance.errors import ProblemError, Unsupported, told
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge
 from conformance.own_code import codes, own_code, own_files
-from conformance.own_sizes import facts_of
+from conformance.own_sizes import facts_of, is_dear
 from conformance.problem import Problem, SinusoidalProblem
 from conformance.records import Unrun, decode
 from conformance.records.unrun import Function
@@ -54,6 +54,13 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     seed: int
     answer: str
+
+
+def is_wanted(implementation: Implementation, when: str, selection: str) -> bool:
+    """``when`` it is to be measured; auto: where it is cheap and the code is the user's own, and there is no ``selection``."""
+    if when != "auto":
+        return when == "always"
+    return ":" in implementation.name and not is_dear(implementation) and not selection
 
 
 def unrun(
