@@ -40,7 +40,7 @@ from conformance.problem import MASK_FORMS
 
 LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
-COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms")  # fields of Support that a text cannot be
+COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms", "sizes")  # fields that a text cannot be
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
 # Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
@@ -92,6 +92,8 @@ class Support:
     * ``device``: ``cpu`` or ``cuda``. ``compiles``: True where each new shape costs a compilation, which keeps free shapes away.
       ``shapes``: a budget of shapes, for a compiler that takes long: problems are brought into a few sizes, and those beyond the
       so many shapes in which most of them are (sizes, dtypes, arguments) are not asked.
+    * ``sizes``: sizes at which it takes another way (a block, a limit), where they cannot be read in its Python source: it is
+      asked there, one below and one above in each dimension (ATT-OUT-048, ATT-HEAD-036, ATT-POS-022).
     """
 
     operation: str = "attention"
@@ -121,6 +123,7 @@ class Support:
     device: str = "cpu"
     compiles: bool = False
     shapes: int | None = None
+    sizes: tuple[int, ...] = ()
 
     def judged_by(self, dtype: str) -> str:
         """The profile by which outputs of ``dtype`` are judged, with what the suite adds where subnormal numbers are flushed."""
@@ -199,6 +202,13 @@ class Compiles(Protocol):
 
     def forget_compiled(self) -> None:
         """Begins anew: after an exception a compiler may leave code alone that it met on the way, for ever after."""
+
+
+@runtime_checkable
+class CompilesShapes(Protocol):
+    """What a framework may have on top: operations that it compiles for each new shape, whoever calls them."""
+
+    compiles_shapes: bool
 
 
 @runtime_checkable

@@ -7,10 +7,12 @@ from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.limits import SIZES
 from conformance.oracle.profiles import DECLARABLE
+from conformance.own_sizes import SMALLEST
 from conformance.parameters import PARAMETER_FEATURES, by_name
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
 from conformance.routes import WAYS
 from conformance.specification import conventions
+from conformance.specification.own_sizes import LARGEST
 
 
 def known_features(operation: str) -> tuple[str, ...]:
@@ -126,6 +128,9 @@ def _senseless(support: Support) -> Iterator[str]:
         yield "Support.scale_dtype means nothing for sinusoidal_encoding, which has no scale: leave it out."
     if support.shapes is not None and not _is_size(support.shapes):
         yield f"Support.shapes is {support.shapes}: a budget of shapes is a whole number above 0."
+    for size in support.sizes:
+        if not (_is_size(size) and SMALLEST <= size <= LARGEST):
+            yield f"Support.sizes says {size}: sizes are asked for from {SMALLEST} to {LARGEST}."
     for kind in support.declines:
         if not issubclass(kind, Exception) or kind is Exception:
             yield f'Support.declines names {kind.__name__}, which faults raise too: name the types that mean "not offered".'

@@ -16,6 +16,7 @@ from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.limits import in_words
 from conformance.oracle.profiles import DECLARABLE, UNDECLARED
+from conformance.own_sizes import facts_of
 from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
 from conformance.specification import conventions, requirements
@@ -23,6 +24,7 @@ from conformance.specification.model import AREAS, CHECKS, Convention, Requireme
 from conformance.specification.observing import MIXED, Observation
 
 WIDTH = 116
+SHOWN_SIZES = 12
 
 
 def list_all(implementations: Iterable[Implementation]) -> str:
@@ -72,6 +74,7 @@ def describe(implementation: Implementation) -> str:
     lines += [("binds", "the function returns the computation")] if support.binds else []
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
     lines += [("shapes", f"a budget of {support.shapes}: problems beyond it are left out")] if support.shapes else []
+    lines.append(("own sizes", _few(facts_of(implementation, thorough=True).sizes)))
     text = "\n".join(_entry(name, value) for name, value in lines if value)
     return f"{text}\n\n{_conventions(implementation, observe=missing is None)}"
 
@@ -96,6 +99,12 @@ def explain(identifier: str) -> str:
     alike = difflib.get_close_matches(name, known, n=3) or difflib.get_close_matches(identifier, catalogue(), n=3)
     hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."
     raise UsageError(f"There is no requirement, convention, fault or golden case {identifier!r}: {hint}")
+
+
+def _few(sizes: tuple[int, ...]) -> str:
+    """The sizes that are declared or stand in its source, as many as a line is worth."""
+    more = f" and {len(sizes) - SHOWN_SIZES} more" if len(sizes) > SHOWN_SIZES else ""
+    return ", ".join(map(str, sizes[:SHOWN_SIZES])) + more
 
 
 def _limits(support: Support) -> Iterator[tuple[str, str]]:
@@ -163,9 +172,10 @@ def _requirement(requirement: Requirement) -> str:
         ("random", "drawn by Hypothesis" if requirement.random else "none"),
         ("golden", ", ".join(case.id for case in golden) or "none"),
         ("designed", f"{len(designed)} problem{'' if len(designed) == 1 else 's'}"),
+        ("adapted", f"to {requirement.adapts_to}" if requirement.adapts_to else ""),
     ]
     heading, texts = _heading(requirement.id, requirement.sentence), [f"  {problem.text}" for problem in designed]
-    return "\n".join([*heading, *(_entry(*line) for line in lines), *texts])
+    return "\n".join([*heading, *(_entry(*line) for line in lines if line[1]), *texts])
 
 
 def _fault(fault: Fault) -> str:

@@ -59,7 +59,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "num_heads": ("n_heads", "n_head", "nhead", "nheads", "heads", "num_attention_heads"),
 }
 # Where a callable keeps what it stands for: torch.compile, decorators, torch modules, keras layers, parallel wrappers.
-_KEPT_IN = ("_orig_mod", "_torchdynamo_orig_callable", "__wrapped__", "forward", "call", "module")
+KEPT_IN = ("_orig_mod", "_torchdynamo_orig_callable", "__wrapped__", "forward", "call", "module")
 _DEEPEST = 8  # wrappers within wrappers
 
 
@@ -201,7 +201,7 @@ def _says_more(inner: inspect.Signature, own: inspect.Signature) -> bool:
 
 def _wrapped(function: Any) -> Iterator[tuple[Any, str]]:
     """What ``function`` may hand its arguments on to, with words for it, the likeliest first."""
-    for name in _KEPT_IN:
+    for name in KEPT_IN:
         inner = _attribute(function, name)
         if callable(inner) and inner is not function:
             yield inner, f"its {name}" if name in ("forward", "call") else "what it wraps"

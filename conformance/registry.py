@@ -62,12 +62,13 @@ def resolve(
     profile: str | None = None,
     dtypes: str | None = None,
     lacks: str | None = None,
+    sizes: str | None = None,
 ) -> Implementation:
     """The implementation that ``spec`` names: a built-in name, ``module:function`` or ``path/to/file.py:function``.
 
     A function of the user's own becomes an implementation called ``spec``. It declares what its attribute ``conformance``
-    (a ``Support``) says, or the defaults; the other arguments, of which ``dtypes`` and ``lacks`` are lists with commas, go before
-    both. They mean nothing for what is built in.
+    (a ``Support``) says, or the defaults; the other arguments, of which ``dtypes``, ``lacks`` and ``sizes`` are lists with
+    commas, go before both. They mean nothing for what is built in.
     Raises UsageError for whatever cannot be found, loaded or called.
     """
     if ":" not in spec:
@@ -78,9 +79,12 @@ def resolve(
     if isinstance(found, Implementation):
         sound = replace(found, support=of_due_types(spec, found.support))
         return sound if sound.source else replace(sound, source=source_of(sound.function))
-    words = {"framework": framework, "operation": operation, "axes": axes, "profile": profile, "dtypes": dtypes, "lacks": lacks}
+    words = {
+        "framework": framework, "operation": operation, "axes": axes, "profile": profile, "dtypes": dtypes, "lacks": lacks,
+        "sizes": sizes,
+    }  # fmt: skip
     given = {name: word for name, word in words.items() if word is not None}
-    support = _support(spec, found, {name: _listed(word) if name in COLLECTIONS else word for name, word in given.items()})
+    support = _support(spec, found, {name: _meant(name, word) for name, word in given.items()})
     known = frameworks()
     name = DEFAULT_FRAMEWORK if support.framework is None else support.framework
     words = {name: ",".join(_listed(word)) if name in COLLECTIONS else word for name, word in given.items()}
@@ -88,6 +92,16 @@ def resolve(
     made = Implementation(spec, found, support, known[name], source_of(found), options)
     check_signature(made)
     return made
+
+
+def _meant(name: str, word: str) -> Any:
+    """What the word of an option means as the field of a Support. Raises UsageError for a size that is no number."""
+    if name != "sizes":
+        return _listed(word) if name in COLLECTIONS else word
+    for size in _listed(word):
+        if not (size.isascii() and size.isdigit()):
+            raise UsageError(f"--sizes {size!r} is no whole number: write sizes with commas, such as --sizes 128,4096.")
+    return tuple(map(int, _listed(word)))
 
 
 def _listed(words: str) -> tuple[str, ...]:

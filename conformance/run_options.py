@@ -60,6 +60,12 @@ FUNCTION_OPTIONS = (
     RunOption(flag="--profile", dest="conformance_profile", help="the numerics profile by which a plain function is judged"),
     RunOption(flag="--dtypes", dest="conformance_dtypes", metavar="A,B", help="the dtypes that a plain function takes"),
     RunOption(flag="--lacks", dest="conformance_lacks", metavar="A,B", help="the features that a plain function does not offer"),
+    RunOption(
+        flag="--sizes",
+        dest="conformance_sizes",
+        metavar="N,M",
+        help="sizes at which a plain function takes another way, such as its blocks, where its source cannot be read",
+    ),
 )
 
 
@@ -86,5 +92,13 @@ RUN_OPTIONS = (
     ),
     RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item; needs pytest-xdist (-n)"),
     RunOption(flag="--no-diagnosis", switch=True, default=False, help="do not look for the fault that explains the failures"),
+    RunOption(
+        flag="--unrun",
+        dest="conformance_unrun",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="list the lines of an implementation that no problem reached, after the checks; auto: of a function of your own "
+        "that does not compile, unless -k is given",
+    ),
     RunOption(flag="--timing", switch=True, default=False, help="measure the speed of what passed, after the checks"),
 )

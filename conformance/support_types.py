@@ -46,6 +46,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "device": ("the name of a device", '"cuda"'),
     "compiles": ("True or False", "True"),
     "shapes": ("a whole number, or None", "8"),
+    "sizes": ("whole numbers in a tuple", "(128, 4096)"),
 }
 
 

@@ -26,6 +26,7 @@ class JaxFramework:
     has to enable, float64 would become float32 and int64 int32: they are enabled where a problem is in float64."""
 
     name = "jax"
+    compiles_shapes = True
 
     def missing(self, device: str) -> str | None:
         try:

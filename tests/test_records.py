@@ -77,7 +77,7 @@ def test_footer_counts(path: Path) -> None:
     assert footer["counts"] == {
         "items": 2,
         "cases": 2,
-        **dict.fromkeys(("growths", "self_comparisons"), 0),
+        **dict.fromkeys(("growths", "self_comparisons", "unrun"), 0),
         "conventions": 1,
         "timings": 2,
         "diagnoses": 1,

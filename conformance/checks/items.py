@@ -21,6 +21,7 @@ from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
 from conformance.limits import largest_score, work
+from conformance.own_sizes import facts_of
 from conformance.parameters import PARAMETER_FEATURES
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, DtypeResult, Item, Picture, StatusWord, Stratum
@@ -113,6 +114,9 @@ class ItemRun:
                 yield "golden", case.problem
         for problem in self.requirement.designed():
             yield "designed", problem
+        if self.requirement.adapted is not None:
+            for problem in self.requirement.adapted(facts_of(self.subject.implementation, thorough=self.effort.free)):
+                yield "designed", problem
 
     def _random_cases(self) -> int:
         """The number of examples run; stops early once unexpected failures have shown what is wrong."""
@@ -291,6 +295,8 @@ class ItemRun:
             outcome = Outcome.PASS
         elif tally.counts["unsupported"]:
             outcome, reason = Outcome.UNSUPPORTED, ", ".join(lack for lack, _ in tally.lacking.most_common(3))
+        elif self.requirement.adapted is not None:
+            outcome, reason = Outcome.UNSUPPORTED, f"it depends on {self.requirement.adapts_to}, and there are none"
         else:
             outcome, status, reason = Outcome.ERROR, "unexpected", "The requirement has no case at this tier."
         complaints = [*self.expectations.unmatched(self.requirement.id), *self._too_few(examples)]

@@ -20,7 +20,7 @@ from conformance.page.text import NAME, clean
 from conformance.records import Run
 from conformance.reports.format import provenance, sized, stamp
 from conformance.reports.speed import self_comparison_table, timed
-from conformance.reports.tables import left_table, missing_table, routes_table
+from conformance.reports.tables import left_table, missing_table, routes_table, unrun_table
 from conformance.reports.tallies import KINDS, areas, kind_of, observation
 from conformance.reports.verdict import lines
 
@@ -73,6 +73,7 @@ def _content(run: Run) -> dict[str, Any]:
         "routes": routes_table(run),
         "left": left_table(run),
         "missing": missing_table(run),
+        "unrun": unrun_table(run),
         "plots_missing": "" if plots_available() else MISSING,
         "style": _asset("page.css"),
         "script": _asset("page.js") + _asset("pictures.js"),

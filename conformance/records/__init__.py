@@ -34,13 +34,13 @@ from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
 from conformance.records.shards import merge_files, merge_shards
 from conformance.records.shares import Share, shares, too_little
+from conformance.records.unrun import Unrun
 from conformance.records.writer import RecordWriter
 
 __all__ = [
     "CONFORMANCE_TIERS", "Case", "Convention", "Counts", "Coverage", "Coverages", "Diagnosis", "DtypeResult", "Environment",
-    "Explanation",
-    "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
-    "RequirementEntry", "Run", "SelfComparison", "Share", "Tier", "Timing", "Undeclared", "command_line", "current_environment",
-    "decode", "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records", "requirement_entry",
-    "requirements_due", "shares", "too_little", "undeclared",
+    "Explanation", "Growth", "Header", "ImplementationEntry", "Item", "Line", "Passes", "Picture", "RecordWriter",
+    "RequirementEntry", "Run", "SelfComparison", "Share", "Tier", "Timing", "Undeclared", "Unrun", "command_line",
+    "current_environment", "decode", "encode", "implementation_entry", "merge", "merge_files", "merge_shards", "read_records",
+    "requirement_entry", "requirements_due", "shares", "too_little", "undeclared",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from msgspec import Meta
 from conformance.accuracy import AccuracyEntry
 from conformance.data import Count, Data, Number
 from conformance.oracle.profiles import UNDECLARED
+from conformance.records.unrun import Unrun
 from conformance.verdict import Outcome
 
 SCHEMA_VERSION: Final = 1
@@ -364,6 +365,7 @@ class Totals(Data, frozen=True, kw_only=True):
     growths: Count = 0
     self_comparisons: Count = 0
     diagnoses: Count = 0
+    unrun: Count = 0
 
 
 class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
@@ -377,7 +379,7 @@ class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
     exit_code: Annotated[int, Meta(ge=0, le=3)]
 
 
-Line = Header | Item | Case | Convention | Timing | Growth | SelfComparison | Diagnosis | Footer
+Line = Header | Item | Case | Convention | Timing | Growth | SelfComparison | Diagnosis | Unrun | Footer
 LISTS: Final[dict[type, str]] = {
     Item: "items",
     Case: "cases",
@@ -386,4 +388,5 @@ LISTS: Final[dict[type, str]] = {
     Growth: "growths",
     SelfComparison: "self_comparisons",
     Diagnosis: "diagnoses",
+    Unrun: "unrun",
 }  # what may come between header and footer, and its name in Totals and Run

@@ -32,6 +32,7 @@ from conformance.records.model import (
     Timing,
 )
 from conformance.records.shares import shares, too_little
+from conformance.records.unrun import Unrun
 from conformance.verdict import Outcome
 
 
@@ -47,6 +48,7 @@ class Run:
     growths: tuple[Growth, ...] = ()
     self_comparisons: tuple[SelfComparison, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
+    unrun: tuple[Unrun, ...] = ()
     footers: tuple[Footer, ...] = ()
 
     @classmethod
@@ -202,6 +204,7 @@ def _ordered(run: Run) -> Run:
         cases=tuple(sorted(run.cases, key=lambda c: (requirements[c.requirement], implementations[c.implementation]))),
         conventions=tuple(sorted(run.conventions, key=lambda c: (c.id, implementations[c.implementation]))),
         diagnoses=tuple(sorted(run.diagnoses, key=lambda d: implementations[d.implementation])),
+        unrun=tuple(sorted(run.unrun, key=lambda one: implementations[one.implementation])),
     )
 
 

@@ -23,8 +23,8 @@ def schema() -> dict[str, Any]:
         "title": f"A line of an attention-conformance record file, schema version {SCHEMA_VERSION}",
         "description": (
             "A record file is UTF-8 text, one JSON object a line: a header, then items, cases, conventions, timings, growths, "
-            "self-comparisons and diagnoses in any order, then a footer. A file without a footer is truncated. Files may be "
-            "joined one after the other."
+            "self-comparisons, diagnoses and what never ran in any order, then a footer. A file without a footer is truncated. "
+            "Files may be joined one after the other."
         ),
     }
     return {**head, **generated}

@@ -17,6 +17,7 @@ from conformance.reports.tables import (
     left_table,
     missing_table,
     routes_table,
+    unrun_table,
 )
 from conformance.reports.terminal import terminal_summary
 from conformance.reports.verdict import lines, verdict
@@ -44,5 +45,6 @@ __all__ = [
     "terminal_summary",
     "timing_tables",
     "timings_csv",
+    "unrun_table",
     "verdict",
 ]  # fmt: skip

@@ -42,6 +42,7 @@ def summary_markdown(run: Run) -> str:
         *speed.speed_tables(run),
         speed.growth_table(run),
         speed.self_comparison_table(run),
+        tables.unrun_table(run),
         tables.routes_table(run),
         tables.left_table(run),
         tables.compiled_table(run),

@@ -45,6 +45,7 @@ def summary(run: Run) -> dict[str, Any]:
             for timing in run.wrong_timings
         ],
         "verdict": lines(run),
+        "unrun": [{"implementation": one.implementation, "sentences": list(one.lines)} for one in run.unrun],
         "diagnoses": [
             {
                 "implementation": diagnosis.implementation,

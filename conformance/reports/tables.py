@@ -178,6 +178,16 @@ def diagnosis_table(run: Run) -> Table:
     return Table("Diagnosis", ("implementation", "what explains the failures"), rows, note)
 
 
+def unrun_table(run: Run) -> Table:
+    """What of each implementation's own code no problem reached, a sentence a row."""
+    rows = tuple((one.implementation, line) for one in run.unrun for line in one.lines)
+    note = (
+        "The problems of all requirements and conventions were put once more, while coverage.py watched the implementation's own "
+        "files; outputs were not judged then. What never ran may be right or wrong."
+    )
+    return Table("What never ran", ("implementation", "of its own code"), rows, note)
+
+
 def routes_table(run: Run) -> Table:
     """How golden and designed cases were put to each implementation: natively, or composed by the suite."""
     rows = tuple(

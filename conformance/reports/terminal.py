@@ -2,6 +2,7 @@
 
 import textwrap
 from collections import Counter
+from collections.abc import Iterator
 
 from tabulate import tabulate
 
@@ -14,6 +15,7 @@ from conformance.verdict import Outcome
 
 UNSOUND = (Outcome.ERROR, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 SHOWN_LINES = 20
+SHOWN_UNRUN = 8
 WIDTH = 116
 
 
@@ -40,6 +42,7 @@ def terminal_summary(run: Run) -> str:
         tables.left_table(run),
     )
     parts = [render_table(table) for table in shown if table.rows]
+    parts.append("\n".join(_unrun(run)))
     parts.append("\n".join([*_unsound(run), *_unexpected(run)]))
     parts += [render_table(table) for table in (tables.diagnosis_table(run),) if table.rows]
     parts.append("\n".join(filter(None, (*lines(run), stamp(run)))))
@@ -49,6 +52,15 @@ def terminal_summary(run: Run) -> str:
 def _dtypes(run: Run) -> list[tables.Table]:
     """Where something is unexpected: otherwise the accuracy says enough of dtypes."""
     return [tables.dtypes_table(run)] if run.unexpected else []
+
+
+def _unrun(run: Run) -> Iterator[str]:
+    """What no problem reached, as many lines as a terminal is worth."""
+    for one in run.unrun:
+        yield f"What never ran of {one.implementation}"
+        yield from one.lines[:SHOWN_UNRUN]
+        if len(one.lines) > SHOWN_UNRUN:
+            yield f"… and {len(one.lines) - SHOWN_UNRUN} more such lines, in summary.md"
 
 
 def _unsound(run: Run) -> list[str]:

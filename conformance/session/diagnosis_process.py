@@ -4,11 +4,7 @@ The process reads a request from its standard input and writes a ``Diagnosis`` t
 implementation prints goes nowhere. It is ended when it has had no answer for ``LIMIT`` seconds.
 """
 
-import faulthandler
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,9 +16,9 @@ from conformance.diagnosis import Finding, diagnose
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import parse
-from conformance.records import Diagnosis, Explanation, decode, encode
+from conformance.records import Diagnosis, Explanation, decode
+from conformance.session.apart import end_after, read_task, run_apart, write_answer
 from conformance.session.options import chosen
-from conformance.threads import single_threads
 from conformance.verdict import Outcome
 
 LIMIT = 60.0  # seconds: several times what a diagnosis takes, and time enough to import a framework
@@ -54,41 +50,24 @@ def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "diagnosis"
         task = _Task(request=request, names=names, given=dict(given), answer=str(answer), limit=limit)
-        ending = _ending(task)
+        in_time = run_apart(__name__, msgspec.json.encode(task), limit)
         if answer.exists():
             found = decode(answer.read_bytes())
             assert isinstance(found, Diagnosis)
             return found
+    ending = (
+        "the implementation ended the process in which its failures were run again"
+        if in_time
+        else f"it took more than {limit:g} s"
+    )
     return Diagnosis(implementation=request.implementation, remarks=(f"There is no diagnosis: {ending}.",))
 
 
-def _ending(task: _Task) -> str:
-    """Runs the process to its end, and says how it ended."""
-    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"  # modules are found as here
-    command = [sys.executable, "-c", program]
-    with (
-        single_threads(),
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
-    ):
-        try:
-            process.communicate(msgspec.json.encode(task), timeout=task.limit)
-        except subprocess.TimeoutExpired:
-            return f"it took more than {task.limit:g} s"
-        finally:
-            process.kill()
-    return "the implementation ended the process in which its failures were run again"
-
-
 def main() -> None:
-    """The process. Ctrl-C is for the one that started it; should that one be killed, this one ends by itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    task = msgspec.json.decode(sys.stdin.buffer.read(), type=_Task)
-    silence = open(os.devnull, "w")  # noqa: SIM115 – faulthandler needs it for as long as the process lives
-    faulthandler.dump_traceback_later(task.limit, exit=True, file=silence)
-    found = _diagnosis(task)
-    written = Path(f"{task.answer}.part")
-    written.write_bytes(encode(found))
-    written.rename(task.answer)
+    """The process."""
+    task = msgspec.json.decode(read_task(), type=_Task)
+    end_after(task.limit)
+    write_answer(task.answer, _diagnosis(task))
     os._exit(0)  # without waiting for threads of the implementation
 
 

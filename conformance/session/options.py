@@ -50,6 +50,7 @@ class Settings:
     time_limit: float
     timing: bool
     diagnosis: bool
+    unrun: str
     shard: Shard
 
 
@@ -85,6 +86,7 @@ def settings_from(config: pytest.Config) -> Settings:
         time_limit=option.time_limit or TIME_LIMITS[option.tier],
         timing=option.timing,
         diagnosis=not option.no_diagnosis,
+        unrun=option.conformance_unrun,
         shard=shard,
     )
 

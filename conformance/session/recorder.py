@@ -40,6 +40,7 @@ from conformance.session.items import PROPERTY, SELECTED, SELECTED_OF_WORKER, UN
 from conformance.session.messages import Told
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
+from conformance.session.unrun_process import FULL, QUICK, is_wanted, unrun
 from conformance.session.watchdog import Watchdog
 from conformance.specification import SPEC_VERSION, requirements
 from conformance.specification.observing import CRASHES, TIMES_OUT
@@ -274,6 +275,8 @@ class Recorder:
             return int(ExitCode.USAGE_ERROR)
         if self.settings.diagnosis and status in (0, 1):
             self._diagnose()
+        if status in (0, 1):
+            self._find_unrun()
         # of a run in shards, the first alone measures: several machines would give several speeds
         if self.settings.timing and self.settings.shard.is_first and self.writer and status in (0, 1):
             self._measure()
@@ -320,6 +323,19 @@ class Recorder:
             self._record(diagnosis)
             if self._interruption.asked:
                 return
+
+    def _find_unrun(self) -> None:
+        """What of the implementations no problem reaches; of a run in shards, the first alone says it."""
+        if self.writer is None or not self.writer.begun or not self.settings.shard.is_first:
+            return
+        names, given = self._asked_for()
+        seconds = QUICK if self.settings.tier == "quick" else FULL
+        for implementation in self.settings.implementations:
+            if self._interruption.asked:
+                return
+            wanted = is_wanted(implementation, self.settings.unrun, self.config.option.keyword)
+            if implementation.name in self._passing and wanted:
+                self.writer.write(unrun(implementation, names, given, seconds, self.settings.effort.seed))
 
     def _asked_for(self) -> tuple[tuple[str, ...], dict[str, str | None]]:
         """How the user named what is tested, and the words that go with it, for processes that have to find it again."""

@@ -2,12 +2,24 @@
 
 from functools import cache
 
-from conformance.specification import calls, heads, masking, multi_head, numbers, outputs, positions, scaling, visibility
+from conformance.specification import (
+    calls,
+    heads,
+    masking,
+    multi_head,
+    numbers,
+    outputs,
+    own_sizes,
+    own_sizes_of_layers,
+    positions,
+    scaling,
+    visibility,
+)
 from conformance.specification.model import Convention, Requirement
 
 SPEC_VERSION = "1.2"
 
-_PARTS = (outputs, calls, scaling, masking, visibility, heads, multi_head, numbers, positions)
+_PARTS = (outputs, calls, own_sizes, scaling, masking, visibility, heads, multi_head, numbers, positions, own_sizes_of_layers)
 
 
 @cache

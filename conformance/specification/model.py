@@ -58,11 +58,25 @@ def nothing() -> Iterable[Problem]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a requirement may know of an implementation, to choose problems for it: the ``sizes`` that stand in its source or that
+    it declares, the likeliest first, the ``features`` that it offers, its ``dtypes``, and whether new shapes are ``dear``, since
+    it compiles each. ``thorough``: more is asked than in the quick tier."""
+
+    sizes: tuple[int, ...]
+    features: frozenset[str]
+    dtypes: tuple[str, ...]
+    dear: bool
+    thorough: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Requirement:
     """One testable sentence.
 
-    ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``random`` says
-    what Hypothesis may draw for it. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
+    ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``adapted`` those
+    that depend on the implementation, where there are any, of which ``adapts_to`` says in words on what; ``random`` says what
+    Hypothesis may draw for it. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
     purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
     """
 
@@ -73,6 +87,8 @@ class Requirement:
     operation: str = "attention"
     check: str = "values"
     designed: Callable[[], Iterable[Problem]] = nothing
+    adapted: Callable[[Facts], Iterable[Problem]] | None = None
+    adapts_to: str = ""
     random: AnyDraw | None = None
     exempt: str = ""
     cannot_tell: tuple[str, ...] = ()
@@ -82,6 +98,7 @@ class Requirement:
         assert match and match["area"] in AREAS, self.id
         assert self.check in CHECKS, self.check
         assert bool(self.exempt) == bool(self.cannot_tell), self.id
+        assert bool(self.adapted) == bool(self.adapts_to), self.id
         assert set(self.cannot_tell) <= set(NULLS), self.id
         assert self.judges_values or not self.cannot_tell, self.id
 

@@ -71,6 +71,8 @@ def _requirement(requirement: Requirement) -> Iterator[str]:
 
 
 def _cases(requirement: Requirement) -> str:
+    if requirement.adapts_to:
+        return f"cases that depend on the implementation, on {requirement.adapts_to}"
     problems = list(requirement.designed())
     dtypes = _listed(dict.fromkeys(problem.dtype for problem in problems))
     count = f"{len(problems)} designed case{'' if len(problems) == 1 else 's'} in {dtypes}"
