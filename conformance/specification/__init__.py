@@ -2,12 +2,23 @@
 
 from functools import cache
 
-from conformance.specification import calls, heads, masking, multi_head, numbers, outputs, positions, scaling, visibility
+from conformance.specification import (
+    calls,
+    combinations,
+    heads,
+    masking,
+    multi_head,
+    numbers,
+    outputs,
+    positions,
+    scaling,
+    visibility,
+)
 from conformance.specification.model import Convention, Requirement
 
 SPEC_VERSION = "1.1"
 
-_PARTS = (outputs, calls, scaling, masking, visibility, heads, multi_head, numbers, positions)
+_PARTS = (outputs, calls, scaling, masking, visibility, combinations, heads, multi_head, numbers, positions)
 
 
 @cache

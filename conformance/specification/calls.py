@@ -4,6 +4,7 @@ from typing import Any
 
 from conformance.problem import AttentionProblem
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, attention, joined
+from conformance.specification.combinations import of_layout
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
 
@@ -92,6 +93,7 @@ def _layout_requirement(number: int, layout: str, sentence: str, source: str) ->
             attention("wide", mask="random.1:b1qk#28", layout=layout),
             attention((2, 1, 1, 5, 65, 8, 8), F32_BF16, layout=layout),
             attention("square", ALL, values="spread.1#28", layout="mixed") if layout == "transposed" else (),
+            *(of_layout(one, 360 + 10 * number) for one in (layout, *(("mixed",) if layout == "transposed" else ()))),
         ),
         random=Draw(layouts=(layout,), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
     )

@@ -109,7 +109,12 @@ _TOGETHER = (
             attention("square", F32, values="spread.1#21", causal="top-left", mask="right-padding.1:b11k#21"),
             attention("square", F32, values="frontier.1#22", causal="top-left", mask="random.1:b1qk*0.8#22"),
         ),
-        random=Draw(shapes="square", causal=("top-left",), masks=("random.1", "random.1*0.8", "band.1"), forms=("b1qk",)),
+        random=Draw(
+            shapes="core",
+            causal=("top-left", "bottom-right"),
+            masks=("random.1", "random.1*0.8", "band.1", "all.1"),
+            forms=("b1qk",),
+        ),
     ),
     Requirement(
         id="ATT-MASK-017",
@@ -132,7 +137,7 @@ _TOGETHER = (
             attention("wide", ALL, values="spread.1#26", key_lengths=(6, 11), mask="random.1:b1qk*0.8#26"),
             attention("square", ALL, values="spread.1#27", key_lengths=(5, 9), causal="top-left"),
         ),
-        random=Draw(shapes="square", key_lengths=True, causal=("top-left",)),
+        random=Draw(shapes="core", key_lengths=True, causal=("top-left", "bottom-right")),
     ),
     Requirement(
         id="ATT-MASK-019",
@@ -154,7 +159,7 @@ _TOGETHER = (
             attention("square", ALL, values="spread.1#31", causal="top-left", bias="gaussian.1:qk#31"),
             attention("square", F32, values="gaussian.1#32", causal="top-left", bias="distance.1:qk#0"),
         ),
-        random=Draw(shapes="square", causal=("top-left",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
+        random=Draw(shapes="core", causal=("top-left", "bottom-right"), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
     ),
     Requirement(
         id="ATT-MASK-044",

@@ -60,8 +60,9 @@ class Requirement:
     """One testable sentence.
 
     ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``random`` says
-    what Hypothesis may draw for it. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
-    purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
+    what Hypothesis may draw for it. ``few`` returns those of the designed ones that are put in the quick tier where each shape
+    costs a compilation; None stands for all. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their
+    very purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Requirement:
     operation: str = "attention"
     check: str = "values"
     designed: Callable[[], Iterable[Problem]] = nothing
+    few: Callable[[], Iterable[Problem]] | None = None
     random: AnyDraw | None = None
     exempt: str = ""
     cannot_tell: tuple[str, ...] = ()
