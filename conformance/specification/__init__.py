@@ -6,6 +6,7 @@ from conformance.specification import (
     calls,
     combinations,
     heads,
+    hiding,
     masking,
     multi_head,
     numbers,
@@ -18,7 +19,7 @@ from conformance.specification.model import Convention, Requirement
 
 SPEC_VERSION = "1.1"
 
-_PARTS = (outputs, calls, scaling, masking, visibility, combinations, heads, multi_head, numbers, positions)
+_PARTS = (outputs, calls, scaling, masking, visibility, combinations, hiding, heads, multi_head, numbers, positions)
 
 
 @cache

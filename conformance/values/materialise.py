@@ -12,7 +12,7 @@ from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Sin
 from conformance.values import contents  # noqa: F401  (registers its edits)
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
-from conformance.values.masks import BIASES, form_shape, made_mask
+from conformance.values.masks import made_bias, made_mask
 from conformance.values.multihead import multi_head
 from conformance.values.stream import Stream
 
@@ -42,7 +42,7 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
         key=round_to(key, problem.dtype),
         value=round_to(value, problem.dtype),
         mask=made_mask(problem),
-        bias=_bias(problem),
+        bias=made_bias(problem),
         causal=problem.causal,
         key_lengths=None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64),
         scale=problem.scale,
@@ -60,14 +60,6 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
         one = lay_out(inputs.query, key)
         return replace(inputs, query=one, key=one, value=one)
     return replace(inputs, query=lay_out(inputs.query, others), key=lay_out(inputs.key, key), value=lay_out(inputs.value, others))
-
-
-def _bias(problem: AttentionProblem) -> np.ndarray | None:
-    recipe = problem.bias
-    if recipe is None:
-        return None
-    shape = form_shape(recipe.form, problem.batch, problem.heads, problem.query_length, problem.key_length)
-    return round_to(BIASES.find(recipe)(shape, Stream(recipe.seed, "bias"), recipe.argument), problem.dtype)
 
 
 def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
