@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from conformance.problem import MASK_FORMS, AttentionProblem, Recipe
-from conformance.specification.build import ALL
+from conformance.specification.build import ALL, F32, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 from conformance.specification.palette import SHAPES
@@ -103,11 +103,22 @@ def _sees_one_key(problem: AttentionProblem) -> bool:
     return problem.causal == "top-left" and problem.query_length == 1
 
 
+_HIDING = {"mask", "bias", "causal", "key-lengths"}
+
+
+def hiding_nothing() -> list[AttentionProblem]:
+    """Two arguments at a time that hide no key: who takes no masks is asked them too."""
+    return [problem for problem in _two_at_a_time() if not problem.features & _HIDING]
+
+
 @cache
 def _problems() -> tuple[AttentionProblem, ...]:
     many = [problem.but(dtype=dtype) for problem in _many_at_a_time() for dtype in ALL]
-    return (*_two_at_a_time(), *many, *_beside_another_width())
+    two = [problem for problem in _two_at_a_time() if problem.features & _HIDING]
+    return (*two, *many, *_beside_another_width())
 
+
+_OF_MASKS = ("mask-strided", "mask-transposed", "mask-expanded")
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
@@ -121,7 +132,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         random=Draw(
             shapes="core",
             causal=("none", "top-left", "bottom-right"),
-            masks=("", "all.1", "random.1*0.8", "right-padding.1"),
+            masks=("all.1", "random.1*0.8", "right-padding.1"),
             biases=("", "gaussian.1"),
             bias_forms=MASK_FORMS,
             scales=(None, 0.6),
@@ -136,5 +147,33 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         few=lambda: [problem for problem in _many_at_a_time() if _sees_one_key(problem)][:1],
         exempt="The one visible key takes all the weight of any model.",
         cannot_tell=("mean", "argmax"),
+    ),
+    Requirement(
+        id="ATT-MASK-050",
+        sentence="Masks and biases with gaps, with another axis fastest, or expanded by stride 0 give what contiguous ones give.",
+        rationale="A mask is mostly a view: expanded over batch, heads or queries, transposed, a slice of a larger one. A kernel "
+        "that takes it for contiguous reads another one.",
+        source="pytorch#191937; pytorch#97605",
+        designed=lambda: joined(
+            *(
+                attention("wide", ALL, values="spread.1#131", layout=layout, **beside)
+                for layout in _OF_MASKS
+                for beside in ({"mask": "random.1:bhqk#131"}, {"bias": "gaussian.1:bhqk#131"})
+            ),
+            *(
+                attention("wide", F32, values="spread.1#132", layout=layout, **{kind: f"{recipe}:{form}#132"})
+                for layout in _OF_MASKS
+                for kind, recipe in (("mask", "random.1"), ("bias", "gaussian.1"))
+                for form in MASK_FORMS[:4]
+            ),
+            *(of_layout(layout, 900 + 10 * turn) for turn, layout in enumerate(_OF_MASKS)),
+        ),
+        random=Draw(
+            shapes="core",
+            layouts=_OF_MASKS,
+            masks=("random.1", "right-padding.1"),
+            biases=("gaussian.1", ""),
+            bias_forms=("qk", "bhqk", "b1qk"),
+        ),
     ),
 )

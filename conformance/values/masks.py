@@ -88,8 +88,8 @@ def first_tile(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.
 
 @MASKS.entry("count")
 def count(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
-    """Exactly ``*n`` visible keys a row (256 unless said), drawn at random."""
-    number = int(256 if argument is None else argument)
+    """Exactly ``*n`` visible keys a row (half of them, rounded up, unless said), drawn at random."""
+    number = int((shape[-1] + 1) // 2 if argument is None else argument)
     if number > shape[-1]:
         raise ProblemError(f"The mask count*{number} needs as many keys, and there are {shape[-1]}.")
     return stream.uniform(*shape).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable") < number
