@@ -11,6 +11,7 @@ from functools import partial
 
 from conformance.bias import GATES, bias, derivative_by_scale
 from conformance.checks.empty_rows import judge_empty_rows
+from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
 from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
@@ -192,5 +193,7 @@ PROCEDURES: dict[str, Procedure] = {
     "unaliased": check_unaliased,
     "unbiased": check_unbiased,
     "empty-rows": check_empty_rows,
+    "bias-dtype": check_bias_dtype,
+    "lengths-dtype": check_lengths_dtype,
     "refuses": check_refuses,
 }

@@ -1,6 +1,7 @@
 """Faults of what is hidden as a whole: numbers of visible keys that wrap, far first keys, and the lowest finite bias."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
@@ -63,6 +64,28 @@ def _doubly_low(inputs: AttentionInputs) -> Array:
     return np.asarray((lowest & ~visible).any(-1))
 
 
+def _reading_bias(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Takes the first half of the memory of a float32 bias for its numbers."""
+
+    def faulty(query: Array, key: Array, value: Array, *, bias: Array | None = None, **named: Any) -> Array:
+        if bias is not None and bias.dtype.itemsize > query.dtype.itemsize:
+            bias = np.ascontiguousarray(bias).view(query.dtype).ravel()[: bias.size].reshape(bias.shape)
+        return function(query, key, value, bias=bias, **named)
+
+    return faulty
+
+
+def _reading_lengths(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Takes two int32 lengths for one int64, and nothing for what lies beyond them."""
+
+    def faulty(query: Array, key: Array, value: Array, *, key_lengths: Array | None = None, **named: Any) -> Array:
+        if key_lengths is not None and key_lengths.dtype == np.int32:
+            key_lengths = np.append(key_lengths, np.zeros_like(key_lengths)).view(np.int64)[: key_lengths.size]
+        return function(query, key, value, key_lengths=key_lengths, **named)
+
+    return faulty
+
+
 FAULTS: tuple[Fault, ...] = (
     *(
         Fault(
@@ -100,5 +123,22 @@ FAULTS: tuple[Fault, ...] = (
         sources=_FILLS,
         needs=frozenset({"mask", "bias"}),
         compute=_giving(np.nan, _doubly_low),
+    ),
+    Fault(
+        id="bias-read-in-dtype-of-query",
+        sentence="reads a bias of another dtype as if it were in that of the inputs",
+        requirements=("ATT-MASK-051",),
+        sources=(),
+        dtypes=("float16", "bfloat16"),
+        needs=frozenset({"bias"}),
+        behaviour=_reading_bias,
+    ),
+    Fault(
+        id="int32-lengths-read-as-int64",
+        sentence="reads key lengths in int32 as if they were int64",
+        requirements=("ATT-MASK-052",),
+        sources=(),
+        needs=frozenset({"key-lengths"}),
+        behaviour=_reading_lengths,
     ),
 )

@@ -1,7 +1,7 @@
 """ATT-MASK and ATT-OUT, further parts: keys hidden as real code hides them, and numbers of keys at which counts wrap."""
 
 from conformance.problem import AttentionProblem
-from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_HALF, HALF, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -93,5 +93,33 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             attention((1, 1, 1, 2, _WRAPS, 1, 1), F32, values="gaussian.1*4.0#130"),
         ),
         few=lambda: attention((1, 2, 2, 2, 256, 8, 8), F32, values="spread.1#129"),
+    ),
+    Requirement(
+        id="ATT-MASK-051",
+        sentence="A bias in float32 beside 16-bit inputs is added, with all its digits or rounded to their dtype, or refused by "
+        "an exception.",
+        rationale="PyTorch and JAX take it and keep its digits, ONNX casts it to the dtype of the inputs. Read as 16-bit numbers "
+        "it is noise.",
+        source="PyTorch and JAX documentation of their attention functions; ONNX operator Attention",
+        check="bias-dtype",
+        designed=lambda: joined(
+            attention("wide", HALF, values="spread.1#133", bias="gaussian.1:qk#133"),
+            attention("wide", HALF, values="spread.1#134", bias="gaussian.1:bhqk*4.0#134"),
+            attention("square", HALF, values="spread.1#135", bias="gaussian.1:b1qk#135", causal="top-left"),
+        ),
+        few=lambda: attention("wide", HALF, values="spread.1#133", bias="gaussian.1:qk#133"),
+    ),
+    Requirement(
+        id="ATT-MASK-052",
+        sentence="Key lengths may come in int32 as in int64, or the one that is not taken is refused by an exception.",
+        rationale="Two int32 lengths read as one int64 are none that anybody gave: a row then sees all keys, or none.",
+        source="JAX documentation of dot_product_attention, which takes int32; PyTorch, whose integers are int64",
+        check="lengths-dtype",
+        designed=lambda: joined(
+            attention("wide", ALL, values="spread.1#136", key_lengths=(5, 11)),
+            attention("square", F32, values="spread.1#137", key_lengths=(4, 9), causal="top-left"),
+            attention((3, 2, 2, 4, 9, 8, 8), F32, values="spread.1#138", key_lengths=(2, 6, 3)),
+        ),
+        few=lambda: attention("wide", F32, values="spread.1#136", key_lengths=(5, 11)),
     ),
 )

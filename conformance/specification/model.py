@@ -30,6 +30,9 @@ CHECKS: dict[str, str] = {
     "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
     "empty-rows": "rows that see no key give one of the known answers, where the other rows are right",
+    "bias-dtype": "a bias in float32 beside 16-bit inputs: the output is within its budget, with the bias as it is or rounded to "
+    "their dtype, or the call raises",
+    "lengths-dtype": "key lengths in the other one of int32 and int64: the output is within its budget, or the call raises",
     "refuses": "the invalid request raises; silent acceptance is recorded",
 }
 
