@@ -113,7 +113,11 @@ def hiding_nothing() -> list[AttentionProblem]:
 
 @cache
 def _problems() -> tuple[AttentionProblem, ...]:
-    many = [problem.but(dtype=dtype) for problem in _many_at_a_time() for dtype in ALL]
+    many = [
+        problem.but(dtype=dtype)
+        for number, problem in enumerate(_many_at_a_time())
+        for dtype in (F32 if number % 2 and not _sees_one_key(problem) else ALL)
+    ]
     two = [problem for problem in _two_at_a_time() if problem.features & _HIDING]
     return (*two, *many, *_beside_another_width())
 
@@ -159,12 +163,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
                 attention("wide", ALL, values="spread.1#131", layout=layout, **beside)
                 for layout in _OF_MASKS
                 for beside in ({"mask": "random.1:bhqk#131"}, {"bias": "gaussian.1:bhqk#131"})
-            ),
-            *(
-                attention("wide", F32, values="spread.1#132", layout=layout, **{kind: f"{recipe}:{form}#132"})
-                for layout in _OF_MASKS
-                for kind, recipe in (("mask", "random.1"), ("bias", "gaussian.1"))
-                for form in MASK_FORMS[:4]
             ),
             *(of_layout(layout, 900 + 10 * turn) for turn, layout in enumerate(_OF_MASKS)),
         ),

@@ -53,11 +53,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "keys; by padding on the left all rows begin so.",
         source="flash-attention#2082; flashinfer#1178",
         designed=lambda: joined(
-            _far_by(_FIRST_TILE, F32_HALF, "spread.1", 120),
+            _far_by(_FIRST_TILE, F32, "spread.1", 120),
             _far_by(_FIRST_TILE, F32_HALF, "all-low.1*-200.0", 121),
             _far_by(_FIRST_TILE, ("float64",), "all-low.1*-900.0", 122),
-            _far_by({"mask": "first-tile.1:b11k*{tile}#0"}, F32_HALF, "all-low.1*-200.0", 123),
-            _far_by({"bias": "first-tile.1:qk*{tile}#0"}, ALL, "spread.1", 124),
+            _far_by({"mask": "first-tile.1:b11k*{tile}#0"}, F32, "all-low.1*-200.0", 123),
+            _far_by({"bias": "first-tile.1:qk*{tile}#0"}, F32, "spread.1", 124),
         ),
         few=lambda: joined(
             _far_by(_FIRST_TILE, F32, "all-low.1*-200.0", 121),
