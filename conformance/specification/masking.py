@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.problem import Problem
-from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -340,14 +340,15 @@ _PATTERNS = (
             attention("tall", F32, values="spread.1#105", causal="bottom-right", bias="empty-rows.1:qk#105"),
             attention("wide", F32, values="spread.1#106", causal="top-left", mask="left-padding.1:b11k#48"),
             attention("wide", F32, values="spread.1#107", causal="top-left", key_lengths=(0, 7)),
-            attention("wide", ALL, values="spread.1#108", bias="lowest-rows.1:qk#108", mask="random.1:b1qk*0.4#108"),
+            # not in float16, whose lowest number leaves the scores beside it: a fill as low gives means of other weights
+            attention("wide", NO_F16, values="spread.1#108", bias="lowest-rows.1:qk#108", mask="random.1:b1qk*0.4#108"),
             attention("wide", ALL, values="spread.1#109", bias="lowest-rows.1:bhqk#109"),
         ),
         few=lambda: _emptied(),
         random=Draw(
             masks=("empty-rows.1",),
             causal=("none", "top-left", "bottom-right"),
-            biases=("", "empty-rows.1", "lowest-rows.1"),
+            biases=("", "empty-rows.1"),
             scales=(None, 0.5),
             layouts=("contiguous", "transposed"),
         ),
