@@ -36,7 +36,7 @@ import numpy as np
 from conformance.dtypes import DTYPES
 from conformance.oracle.profiles import FLUSHING, UNDECLARED
 from conformance.parameters import PARAMETER_FEATURES, Calling, calling
-from conformance.problem import MASK_FORMS
+from conformance.problem import LAYOUTS, MASK_FORMS
 
 LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
@@ -101,7 +101,7 @@ class Support:
     lacks: frozenset[str] = frozenset()
     parameters: Mapping[str, str] = field(default_factory=dict)
     dtypes: tuple[str, ...] = DTYPES
-    layouts: tuple[str, ...] = ("contiguous", "transposed", "strided", "expanded", "mixed")
+    layouts: tuple[str, ...] = tuple(layout for layout in LAYOUTS if layout != "reversed")
     mask_forms: tuple[str, ...] = MASK_FORMS
     axes: str = "bhld"
     routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

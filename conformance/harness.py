@@ -13,7 +13,7 @@ from conformance.adapter import Compiles, Implementation
 from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, told
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
-from conformance.prepared import PreparedCall, clone, length_first, named_arrays, optional, surroundings
+from conformance.prepared import Copies, PreparedCall, length_first, named_arrays, optional, surroundings
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.shape_budget import affordable, shape_of
@@ -243,8 +243,10 @@ class Subject:
         if beyond:
             raise LeftOut(beyond)
 
+        copies = Copies()
+
         def to(array: np.ndarray) -> Any:
-            return framework.from_numpy(clone(array), support.device)
+            return framework.from_numpy(copies.of(array), support.device)
 
         if isinstance(folded, AttentionInputs):
             positional, named = self._attention_arguments(folded, to, inverted)

@@ -107,7 +107,7 @@ class Judge:
         scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
 
         def make() -> Expected:
-            expected = expect(inputs if scale is None else with_scale(inputs, scale), profile)
+            expected = expected_of(inputs, profile, support)
             if problem.values.name != "golden" or scale is not None:
                 return expected
             return replace(expected, output=golden_output(problem))
@@ -126,10 +126,10 @@ class Judge:
         """One call. Raises Failed where it raises or returns no array; Unsupported where the mask's form is not taken."""
         return self.run_prepared(self.prepare(subject, problem, route), subject)
 
-    def prepare(self, subject: Subject, problem: Problem, route: Route) -> PreparedCall:
-        """The converted and bound call. Raises Failed where conversion or binding raises, ProblemError where there is no such
-        problem."""
-        inputs = self.inputs(problem)
+    def prepare(self, subject: Subject, problem: Problem, route: Route, inputs: Inputs | None = None) -> PreparedCall:
+        """The converted and bound call for a problem, with other ``inputs`` than its own where they are given. Raises Failed
+        where conversion or binding raises, ProblemError where there is no such problem."""
+        inputs = self.inputs(problem) if inputs is None else inputs
         subject.announce(problem, "")
         try:
             prepared = subject.prepare(inputs, route)
@@ -222,6 +222,12 @@ def _no_array(raw: Any, subject: Subject, error: BaseException) -> str:
         return "The output is a coroutine: an async function is not awaited, so give a plain one that awaits it."
     name = subject.implementation.framework.name
     return f"The output is of type {type(raw).__name__}, which is no array of {name}: {told(error)}"
+
+
+def expected_of(inputs: Inputs, profile: str, support: Support | None = None) -> Expected:
+    """What the oracle says of inputs; where ``support`` declares a less exact dtype of the scale, with the scale rounded so."""
+    scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
+    return expect(inputs if scale is None else with_scale(inputs, scale), profile)
 
 
 def agree(first: np.ndarray, second: np.ndarray, expected: Expected) -> bool:

@@ -25,6 +25,7 @@ SIZES: dict[str, tuple[str, ...]] = {
 }
 FURTHEST = 1 << 13  # a larger size is looked for so far up
 MOST_WORK = 1 << 20  # of B·H·Lq·Lk·d, from which on batch and heads get fewer
+TOO_MUCH = 20 * MOST_WORK  # a small problem with many keys may become so large, whose arrays would take long
 SPREAD = 4  # random sizes are one of so many multiples
 ALIGNMENTS = ("top-left", "bottom-right")
 
@@ -155,6 +156,8 @@ def fitted(problem: Problem, support: Support, *, alignment: str | None = None, 
     reason = outside(found, support)
     if reason:
         raise LeftOut(reason)
+    if work(found) > max(work(problem), TOO_MUCH):
+        raise LeftOut("too large within the limits")
     return found
 
 

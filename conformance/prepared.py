@@ -10,6 +10,9 @@ import numpy as np
 
 from conformance.adapter import Framework, Surrounds
 from conformance.inputs import Inputs, SinusoidalInputs
+from conformance.values.layouts import address, misaligned
+
+_ALIGNED = 16  # bytes: memory begins at a multiple of so many wherever NumPy gets it
 
 
 @dataclass
@@ -61,16 +64,29 @@ def _surrounds(framework: type) -> bool:
     return issubclass(framework, Surrounds)
 
 
-def clone(array: np.ndarray) -> np.ndarray:
-    """A copy in the same memory layout, gaps and stride 0 included, so that whoever writes to it harms nobody else."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    if array.flags.c_contiguous or not owner.flags.c_contiguous:
-        return array.copy()
-    copy = owner.copy()
-    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    return np.ndarray(array.shape, array.dtype, copy, offset, array.strides)
+class Copies:
+    """Copies of arrays in the same memory layout, gaps and stride 0 included, so that whoever writes to them harms nobody else.
+
+    Arrays of one buffer are copied into one buffer, and what begins between two multiples of 16 bytes does so again.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[
+            int, tuple[np.ndarray, np.ndarray]
+        ] = {}  # what was copied, so that its id stays its own, and the copy
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if array.flags.c_contiguous:
+            return misaligned(array) if address(array) % _ALIGNED else array.copy()
+        if not owner.flags.c_contiguous:
+            return array.copy()
+        if id(owner) not in self._buffers:
+            self._buffers[id(owner)] = owner, owner.copy()
+        copy = self._buffers[id(owner)][1]
+        return np.ndarray(array.shape, array.dtype, copy, address(array) - address(owner), array.strides)
 
 
 def optional(to: Callable[[np.ndarray], Any], array: np.ndarray | None) -> Any:
@@ -78,9 +94,11 @@ def optional(to: Callable[[np.ndarray], Any], array: np.ndarray | None) -> Any:
 
 
 def length_first(array: np.ndarray) -> np.ndarray:
-    """(B, H, L, d) as (B, L, H, d); contiguous if it was, another memory layout kept."""
+    """(B, H, L, d) as (B, L, H, d); contiguous if it was, aligned or not, another memory layout kept."""
     swapped = array.swapaxes(1, 2)
-    return np.ascontiguousarray(swapped) if array.flags.c_contiguous else swapped
+    if not array.flags.c_contiguous:
+        return swapped
+    return misaligned(swapped) if address(array) % _ALIGNED else np.ascontiguousarray(swapped)
 
 
 def named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:

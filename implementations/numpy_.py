@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from conformance.adapter import Implementation, Support
 from conformance.dtypes import float_type
 from conformance.inputs import Weights
+from conformance.problem import LAYOUTS
 
 Array = np.ndarray
 FLOAT32, BFLOAT16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
@@ -285,7 +286,6 @@ _CONVENTIONS = _MASKING | {
     "CON-NEGATIVE-SCALE": "ordinary",
     "CON-GROUPS-REFUSED": "refused",
 }
-_LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed", "mixed")
 _STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "inner32"}
 _IN_FLOAT32 = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 
@@ -293,20 +293,20 @@ IMPLEMENTATIONS = (
     Implementation(
         "numpy-direct",
         direct,
-        Support(layouts=_LAYOUTS, profile=_STEP_BY_STEP, conventions=_CONVENTIONS),
+        Support(layouts=LAYOUTS, profile=_STEP_BY_STEP, conventions=_CONVENTIONS),
         FRAMEWORK,
     ),
     Implementation(
         "numpy-blocked",
         blocked,
-        Support(layouts=_LAYOUTS, profile=_IN_FLOAT32, conventions=_CONVENTIONS),
+        Support(layouts=LAYOUTS, profile=_IN_FLOAT32, conventions=_CONVENTIONS),
         FRAMEWORK,
     ),
     Implementation(
         "numpy-einsum",
         einsum,
         Support(
-            layouts=_LAYOUTS,
+            layouts=LAYOUTS,
             profile=_STEP_BY_STEP | {"float16": "low"},  # np.einsum keeps its running sums in the dtype of its operands
             conventions=_CONVENTIONS | {"CON-EMPTY-ROW": "nan"},
         ),

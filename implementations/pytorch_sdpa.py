@@ -102,7 +102,10 @@ def with_padded_widths(backend: str, *, one_key: bool = True) -> Attention:
 
 
 _EXCLUSIVE = frozenset({"mask", "bias", "causal"})
-_UNIT_STRIDE = ("contiguous", "transposed", "expanded", "mixed")  # the fused kernels want the width without gaps
+_UNIT_STRIDE = (  # the fused kernels want the width without gaps
+    *("contiguous", "transposed", "expanded", "mixed", "packed", "misaligned"),
+    *("mask-strided", "mask-transposed", "mask-expanded"),
+)
 _ON_CPU = CONVENTIONS | {"CON-EMPTY-ROW": "zeros", "CON-NAN-BEHIND-MASK-K": "leaks"}
 _ON_CUDA = {key: CONVENTIONS[key] for key in ("CON-ALIGNMENT", "CON-POLARITY")}  # the rest is observed where there is a device
 _FUSED = {"float64": "strict", "float32": "strict", "float16": "fused", "bfloat16": "fused"}

@@ -16,7 +16,7 @@ from conformance.faults.wrapping import FAULTS as WRAPPING
 from conformance.inputs import AttentionInputs
 from conformance.specification.build import attention, joined
 from conformance.values import materialise
-from conformance.values.materialise import lay_out
+from conformance.values.layouts import lay_out
 from conformance.verdict import Outcome, judge
 from tests.support.shown import (
     assert_known_to_the_oracle,
@@ -48,7 +48,11 @@ LARGE = joined(
     attention((2, 2, 2, 5, 13, 44, 5)),
 )
 LAYOUTS = [
-    problem for layout in ("transposed", "strided", "expanded", "reversed") for problem in attention("square", layout=layout)
+    *joined(
+        *(attention("square", layout=one) for one in ("transposed", "strided", "expanded", "reversed", "columns", "misaligned"))
+    ),
+    *attention("wide", mask="random.1:bhqk#6", layout="mask-transposed"),
+    *attention("wide", bias="gaussian.1:bhqk#6", layout="mask-strided"),
 ]
 MIXED = ("value-strides-of-key", "key-strides-of-query", "key-strides-of-value")  # show only where layouts differ
 

@@ -3,7 +3,7 @@ systems are wrong in the ways that they are known for."""
 
 import sys
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import ml_dtypes
 import numpy as np
@@ -16,8 +16,9 @@ from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.inputs import Weights
 from conformance.judging import Judge
-from conformance.problem import parse
-from conformance.values.materialise import lay_out
+from conformance.problem import LAYOUTS, parse
+from conformance.values import materialise
+from conformance.values.layouts import lay_out
 from conformance.verdict import Outcome
 
 ALL = registry.builtin()
@@ -101,16 +102,52 @@ def test_what_is_no_array_of_the_framework_is_a_type_error(framework):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided", "expanded"])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided", "expanded", "columns", "heads-last", "misaligned"])
 def test_torch_keeps_strides_and_gaps(layout, dtype):
     framework = usable_framework("torch")
     array = lay_out(np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5).astype(float_type(dtype).numpy), layout)
     tensor = framework.from_numpy(array, "cpu")
     assert tensor.stride() == tuple(stride // array.itemsize for stride in array.strides)
     assert np.array_equal(framework.to_numpy(tensor), array)
+    assert (tensor.data_ptr() % 16 != 0) == (layout == "misaligned")
     if layout == "strided":  # what lies behind an element is the NaN of the gap
         beside = tensor.as_strided((1,), (1,), tensor.storage_offset() + 1)
         assert np.isnan(framework.to_numpy(beside).astype(float)).all()
+
+
+LAYING = (
+    "attention batch=2 heads=2 length=5 width=4 dtype={} values=gaussian.1#1 mask=random.1:bhqk#1 bias=gaussian.1:qk#1 layout={}"
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["numpy-direct", "torch-direct"])
+@pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if layout != "reversed"])
+def test_an_implementation_gets_its_arguments_as_they_are_laid_out(name, layout, dtype):
+    """Strides, what is shared between arguments, and where they begin; numbers that nobody else writes to."""
+    implementation = usable(name)
+    seen = {}
+
+    def look(query, key, value, **named):
+        seen.update({"query": query, "key": key, "value": value, **named})
+        return query
+
+    problem = parse(LAYING.format(dtype, layout))
+    inputs = materialise(problem)
+    support = replace(implementation.support, exclusive=frozenset(), features=frozenset({"mask", "bias"}))
+    subject = Subject(replace(implementation, function=look, support=support))
+    subject.prepare(inputs, subject.route(problem)).run()
+    for argument in ("query", "key", "value", "mask", "bias"):
+        given, laid = seen[argument], getattr(inputs, argument)
+        strides = given.strides if name == "numpy-direct" else [stride * given.element_size() for stride in given.stride()]
+        assert tuple(strides) == laid.strides
+        address = given.ctypes.data if name == "numpy-direct" else given.data_ptr()
+        misaligned = layout == "misaligned" and argument in ("query", "key", "value")
+        assert (address % 16 != 0) == misaligned or layout in ("packed", "strided")
+        assert not np.may_share_memory(implementation.framework.to_numpy(given), laid)
+    shares = implementation.framework.shares_memory
+    if name == "torch-direct":
+        assert shares(seen["query"], seen["key"]) == shares(seen["key"], seen["value"]) == (layout == "packed")
 
 
 def test_torch_takes_read_only_arrays_without_sharing_them():

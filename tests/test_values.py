@@ -5,10 +5,11 @@ import hashlib
 import numpy as np
 import pytest
 
+from conformance.dtypes import DTYPES
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.oracle import expect
-from conformance.problem import LAYOUTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, parse
+from conformance.problem import LAYOUTS, MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, parse
 from conformance.values import materialise
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
@@ -45,12 +46,16 @@ PINNED = {
     "mask right-padding": "bfcce7737cdc055e",
     "mask left-padding": "4da65474aff7b6a0",
     "mask first-tile": "b9ad4e101385988a",
+    "mask count": "739fc3d99db8a07e",
     "mask one-key": "e6ec341932c8f8fc",
     "mask all-but-one": "5ab2d2408ee651a6",
     "mask empty-rows": "4342c7632f6054b7",
     "mask band": "aabae1beb5f3eb8e",
     "bias gaussian": "4a47ea1abaa9a8a5",
     "bias empty-rows": "092a61d887b709ea",
+    "bias first-tile": "ad5ca99e40750847",
+    "bias lowest": "3365ace66530d7c8",
+    "bias lowest-rows": "7d8cd0bd58d8d4cc",
     "bias holes": "b69712ee12c989bc",
     "bias distance": "5fb25e90b43459a4",
     "bias row-constant": "90d859d30bef5b6f",
@@ -107,7 +112,7 @@ def problems() -> dict[str, Problem]:
     for name in MASKS.names():
         found[f"mask {name}"] = base.but(mask=Recipe(name, 5, "bhqk", 3.0 if name == "first-tile" else None))
     for name in BIASES.names():
-        found[f"bias {name}"] = base.but(bias=Recipe(name, 5, "bhqk"))
+        found[f"bias {name}"] = base.but(bias=Recipe(name, 5, "bhqk", 3.0 if name == "first-tile" else None))
     masked = base.but(mask=Recipe("right-padding", 6, "b11k"))
     for name in EDITS.names():
         shape = {"kv_heads": 4, "key_length": 5, "value_width": 8} if name == "one-tensor" else {}
@@ -360,10 +365,55 @@ def test_layouts_hold_the_same_numbers_in_another_order(layout):
     for name, array in laid.arrays().items():
         expected = plain.arrays()[name]
         assert np.array_equal(array, np.repeat(expected[:1], 2, axis=0) if layout == "expanded" else expected)
-        assert array.flags.c_contiguous == (layout == "contiguous" or (layout == "mixed" and name != "key"))
+        of_key_alone = layout in ("mixed", "key-columns") and name != "key"
+        contiguous = layout in ("contiguous", "misaligned") or layout.startswith("mask") or of_key_alone
+        assert array.flags.c_contiguous == contiguous
     strides = laid.query.strides
     signs = {"expanded": strides[0] == 0, "reversed": strides[2] < 0, "transposed": strides[1] < strides[2]}
+    fastest = {"columns": 2, "heads-last": 1, "batch-last": 0}
     assert signs.get(layout, True)
+    assert layout not in fastest or strides[fastest[layout]] == laid.query.itemsize
+    assert laid.key.strides[2] == laid.key.itemsize or layout != "key-columns"
+    assert all(
+        (array.ctypes.data % 16 != 0) == (layout == "misaligned") for array in laid.arrays().values() if array.base is None
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_misaligned_arrays_begin_one_element_behind_a_multiple_of_64_bytes(dtype):
+    inputs = materialise(parse(f"{SHAPE.replace('float32', dtype)} values=gaussian.1#1 layout=misaligned"))
+    assert all(array.ctypes.data % 64 == array.itemsize for array in inputs.arrays().values())
+
+
+@pytest.mark.parametrize(("lengths", "together"), [("5", ("query", "key", "value")), ("5/7", ("key", "value"))])
+def test_packed_inputs_share_one_buffer(lengths, together):
+    inputs = materialise(
+        parse(f"attention batch=2 heads=4/2 length={lengths} width=3/5 dtype=float32 values=gaussian.1#1 layout=packed")
+    )
+    owners = {}
+    for name, array in inputs.arrays().items():
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        owners.setdefault(id(array), []).append(name)
+    assert tuple(max(owners.values(), key=len)) == together
+
+
+@pytest.mark.parametrize("layout", ["mask-strided", "mask-transposed", "mask-expanded"])
+@pytest.mark.parametrize("form", MASK_FORMS)
+def test_masks_and_biases_are_laid_out_and_say_the_same(layout, form):
+    text = f"{SHAPE} values=gaussian.1#1 mask=random.1:{form}#1 bias=gaussian.1:{form}#1"
+    plain, laid = materialise(parse(text)), materialise(parse(f"{text} layout={layout}"))
+    for name in ("mask", "bias"):
+        array, expected = getattr(laid, name), getattr(plain, name)
+        assert array.shape == expected.shape
+        if layout == "mask-expanded":
+            shared = (0,) if form == "qk" else (0, 1)
+            assert all(array.strides[axis] == 0 for axis in shared)
+            expected = np.broadcast_to(
+                expected[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(array.ndim))], array.shape
+            )
+        assert np.array_equal(array, expected)
+        assert array.flags.c_contiguous is False or 1 in array.shape[-2:]
 
 
 def test_an_edit_that_changes_lengths_is_refused_beside_causal() -> None:

@@ -1,7 +1,8 @@
 """What rows that see no key may give: zeros, NaN, or a mean of V.
 
 Which of them is a convention (CON-EMPTY-ROW), and may depend on what hides the keys: a mask, −∞ in a bias, key lengths, causal.
-Anything else is in no library's documentation, and may be noise or another row's data.
+A bias of the lowest finite number hides keys too, beside others; where all are so low, they may also count by their scores, or
+alike (CON-LOWEST-BIAS). Anything else is in no library's documentation, and may be noise or another row's data.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from conformance.dtypes import float_type
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.oracle import expect
 from conformance.specification.asking import COARSE, is_nothing
@@ -54,9 +56,17 @@ def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdi
     )
 
 
+def _counting(inputs: AttentionInputs) -> Bool[Array, "b h lq lk"]:
+    """The visible pairs whose bias is not the lowest finite number, by which many libraries write that a key is hidden."""
+    pairs = visible_pairs(inputs)
+    if inputs.bias is None:
+        return pairs
+    return np.asarray(pairs & (inputs.bias != -float_type(inputs.bias.dtype.name).largest))
+
+
 def _empty(inputs: AttentionInputs | MultiHeadInputs) -> Bool[Array, "b *h lq"]:
     if isinstance(inputs, AttentionInputs):
-        return np.logical_not(visible_pairs(inputs).any(-1))
+        return np.logical_not(_counting(inputs).any(-1))
     return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3)))
 
 
@@ -66,10 +76,12 @@ def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, B
     attention = inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs)
     there = [name for name, none in _NONE.items() if getattr(attention, name) is not none]
     without = replace(attention, **_NONE)
-    hidden = [~visible_pairs(replace(without, **{name: getattr(attention, name)})) for name in there]
+    hidden = [~_counting(replace(without, **{name: getattr(attention, name)})) for name in there]
     hidden_by = sum(np.left_shift(pairs, bit, dtype=int) for bit, pairs in enumerate(hidden))
     kinds = [int(kind) for kind in np.unique(hidden_by) if kind]
     equal = _of_equal_weights(inputs)
+    if isinstance(inputs, AttentionInputs) and inputs.bias is not None:
+        yield expect(inputs, "strict").output.astype(np.float64), np.asarray(visible_pairs(inputs).any(-1))
     for count in range(len(kinds), 0, -1):
         for chosen in combinations(kinds, count):
             mean = expect(replace(equal, mask=np.isin(hidden_by, chosen)), "strict")

@@ -112,7 +112,9 @@ class ItemRun:
         for case in load_cases():
             if case.requirement == self.requirement.id:
                 yield "golden", case.problem
-        for problem in self.requirement.designed():
+        dear = self.subject.implementation.support.compiles and not self.effort.free  # each shape costs a compilation
+        designed = self.requirement.few if dear and self.requirement.few else self.requirement.designed
+        for problem in designed():
             yield "designed", problem
         if self.requirement.adapted is not None:
             for problem in self.requirement.adapted(facts_of(self.subject.implementation, thorough=self.effort.free)):

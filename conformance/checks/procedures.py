@@ -13,6 +13,7 @@ import numpy as np
 
 from conformance.bias import bias
 from conformance.checks.empty_rows import judge_empty_rows
+from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
 from conformance.dtypes import float_type
 from conformance.errors import LeftOut
 from conformance.harness import Subject
@@ -227,5 +228,7 @@ PROCEDURES: dict[str, Procedure] = {
     "unaliased": check_unaliased,
     "unbiased": check_unbiased,
     "empty-rows": check_empty_rows,
+    "bias-dtype": check_bias_dtype,
+    "lengths-dtype": check_lengths_dtype,
     "refuses": check_refuses,
 }

@@ -33,17 +33,21 @@ def _surplus(inputs: AttentionInputs) -> int:
     return inputs.key.shape[2] - inputs.query.shape[2]
 
 
+def _has(inputs: AttentionInputs) -> dict[str, bool]:
+    """Which features the inputs have beside causal."""
+    return {
+        "bias": inputs.bias is not None,
+        "mask": inputs.mask is not None,
+        "key-lengths": inputs.key_lengths is not None,
+        "grouped-heads": inputs.query.shape[1] != inputs.key.shape[1],
+    }
+
+
 def _flipped(feature: str) -> Seen:
     """The other alignment where the inputs have the feature."""
 
     def seen(i: Array, j: Array, offset: int, inputs: AttentionInputs) -> Array:
-        has = {
-            "bias": inputs.bias is not None,
-            "mask": inputs.mask is not None,
-            "key-lengths": inputs.key_lengths is not None,
-            "grouped-heads": inputs.query.shape[1] != inputs.key.shape[1],
-        }[feature]
-        return j <= i + ((0 if offset else _surplus(inputs)) if has else offset)
+        return j <= i + ((0 if offset else _surplus(inputs)) if _has(inputs)[feature] else offset)
 
     return seen
 
@@ -119,6 +123,14 @@ FAULTS: tuple[Fault, ...] = (
         masking(14),
         ALIGNMENT[:2],
         all_where(lambda i, j, o, x: x.query.shape[2] == 1),
+        UNEQUAL,
+    ),
+    causal_fault(
+        "causal-ignored-for-one-query-beside-others",
+        "leaves the causal limit out for a single query beside a mask, a bias, key lengths or shared key heads",
+        masking(46),
+        ALIGNMENT[:2],
+        all_where(lambda i, j, o, x: x.query.shape[2] == 1 and any(_has(x).values())),
         UNEQUAL,
     ),
     causal_fault(

@@ -58,6 +58,14 @@ def _only_with_mask(feature: str) -> Rewrite:
     return lambda inputs: inputs if has(inputs, "mask") else without(inputs, feature)
 
 
+def _dropped_for_unequal_lengths(dropped: str, other: str) -> Rewrite:
+    def rewrite(inputs: AttentionInputs) -> AttentionInputs:
+        unequal = inputs.query.shape[2] != inputs.key.shape[2]
+        return without(inputs, dropped) if unequal and has(inputs, other) else inputs
+
+    return rewrite
+
+
 def _united(first: str, second: str) -> Rewrite:
     """What either of the two shows is visible, within what all others show."""
 
@@ -80,6 +88,19 @@ _DROPPED = tuple(
         rewrite=_dropped_with(dropped, other),
     )
     for dropped, other in permutations(FIELDS, 2)
+)
+
+_UNEQUAL = tuple(
+    Fault(
+        id=f"{dropped}-dropped-with-{other}-for-unequal-lengths",
+        sentence=f"leaves {FIELDS[dropped][2]} out beside {FIELDS[other][2]} where the lengths differ",
+        requirements=masking(45),
+        sources=SOURCES.get(frozenset({dropped, other}), ()),
+        needs=frozenset({dropped, other, "cross-length"}),
+        rewrite=_dropped_for_unequal_lengths(dropped, other),
+    )
+    for dropped, other in permutations(FIELDS, 2)
+    if "causal" in (dropped, other)
 )
 
 _UNITED = tuple(
@@ -119,4 +140,4 @@ _MULTI_HEAD = tuple(
     for feature, words in (("mask", "a mask is given"), ("key-lengths", "key lengths are given"))
 )
 
-FAULTS: tuple[Fault, ...] = (*_DROPPED, *_UNITED, *_NESTED, *_MULTI_HEAD)
+FAULTS: tuple[Fault, ...] = (*_DROPPED, *_UNEQUAL, *_UNITED, *_NESTED, *_MULTI_HEAD)

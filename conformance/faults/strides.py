@@ -39,13 +39,14 @@ def contiguous(shape: Sequence[int]) -> list[int]:
     return [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
 
 
-def read(array: Array, strides: Sequence[int]) -> Array:
-    """The numbers at ``strides`` (in elements) from where ``array`` begins, in the memory that it lies in; NaN beyond that."""
+def read(array: Array, strides: Sequence[int], before: int = 0) -> Array:
+    """The numbers at ``strides`` (in elements) from where ``array`` begins, or ``before`` elements from there, in the memory that
+    it lies in; NaN beyond that."""
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     flat = owner.reshape(-1)
-    start = (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize
+    start = (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize + before
     place = start + np.tensordot(np.array(strides), np.indices(array.shape), 1)
     inside = (place >= 0) & (place < flat.size)
     return np.where(inside, flat[np.where(inside, place, 0)], array.dtype.type(np.nan))
@@ -82,6 +83,31 @@ def _upwards(array: Array) -> list[int]:
 def _own_batch(array: Array) -> list[int]:
     """Its own strides, but memory of its own for each batch row."""
     return [contiguous(array.shape)[0], *own(array)[1:]]
+
+
+def _width_fastest(array: Array) -> list[int]:
+    """Its own strides from head to head, but rows without gaps within a head."""
+    return [*own(array)[:2], array.shape[3], 1]
+
+
+def _from_multiple_of(alignment: int) -> Rewrite:
+    """The tensors read from the last multiple of so many bytes before them."""
+
+    def down(array: Array) -> Array:
+        return read(array, own(array), -(array.__array_interface__["data"][0] % alignment) // array.itemsize)
+
+    return lambda inputs: replace(inputs, query=down(inputs.query), key=down(inputs.key), value=down(inputs.value))
+
+
+def _of_masks(name: str) -> Rewrite:
+    """A mask or bias read without its strides."""
+
+    def rewrite(inputs: AttentionInputs) -> AttentionInputs:
+        array = getattr(inputs, name)
+        changed: dict[str, Any] = {} if array is None else {name: read(array, contiguous(array.shape))}
+        return replace(inputs, **changed)
+
+    return rewrite
 
 
 _TENSORS = ("query", "key", "value")
@@ -195,4 +221,32 @@ _TAKEN = (
     ),
 )
 
-FAULTS: tuple[Fault, ...] = (*_ASSUMED, *_TAKEN)
+_BUFFERS = (
+    Fault(
+        id="key-width-taken-for-fastest",
+        sentence="reads the keys of a head in rows without gaps, whatever axis is fastest in memory",
+        requirements=("ATT-OUT-046",),
+        sources=_VALUE,
+        rewrite=_reading(_width_fastest, "key"),
+    ),
+    Fault(
+        id="inputs-expected-at-16-bytes",
+        sentence="reads the inputs from the last multiple of 16 bytes",
+        requirements=("ATT-OUT-047",),
+        sources=_CONTIGUOUS,
+        rewrite=_from_multiple_of(16),
+    ),
+    *(
+        Fault(
+            id=f"{name}-taken-for-contiguous",
+            sentence=f"reads the {name} without its strides",
+            requirements=("ATT-MASK-050",),
+            sources=_BROADCAST,
+            needs=frozenset({name}),
+            rewrite=_of_masks(name),
+        )
+        for name in ("mask", "bias")
+    ),
+)
+
+FAULTS: tuple[Fault, ...] = (*_ASSUMED, *_TAKEN, *_BUFFERS)

@@ -64,8 +64,9 @@ def work_dtype(dtype: str) -> type[np.floating]:
 def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expected:
     """The expected output and its budget under ``profile``.
 
-    Not judged: rows that see no key, rows with a score of +inf, and rows from which a non-finite key or value is hidden
-    (conventions all three). Raises ProblemError for head counts that do not divide.
+    Not judged: rows that see no key, or none but those whose bias is the lowest finite number; rows with a score of +inf, and
+    rows from which a non-finite key or value is hidden (all of them conventions). Raises ProblemError for head counts that do
+    not divide.
     """
     batch, heads, query_length, _ = inputs.query.shape
     kv_heads, key_length = inputs.key.shape[1:3]
@@ -189,6 +190,10 @@ def _block(
             bias = np.where(seen, bias, 0)
         scores = products + bias
     judged = np.ones(products.shape[:-1], dtype=bool)
+    if inputs.bias is not None:
+        lowest = bias == -kind.largest
+        if lowest.any():
+            judged &= ~(lowest if visible is None else lowest | ~visible).all(-1)
     if visible is not None:
         scores = np.where(visible, scores, -np.inf)
     top = scores.max(-1, keepdims=True)

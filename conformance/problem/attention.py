@@ -9,7 +9,10 @@ from conformance.problem import text as fields_of
 from conformance.problem.recipe import Recipe
 
 CAUSAL = ("none", "default", "top-left", "bottom-right")
-LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed", "mixed")
+LAYOUTS = (
+    *("contiguous", "transposed", "strided", "expanded", "reversed", "mixed", "columns", "key-columns", "heads-last"),
+    *("batch-last", "packed", "misaligned", "mask-strided", "mask-transposed", "mask-expanded"),
+)  # what each means: conformance/values/layouts.py
 MASK_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
 
 

@@ -20,6 +20,8 @@ SHOWN = 5  # requirements that are named
 APART = {
     "unbiased": "Each error is within its budget, all together are systematic",
     "empty-rows": "Rows that see no key give none of the known answers",
+    "bias-dtype": "A bias in float32 beside 16-bit inputs is taken for another",
+    "lengths-dtype": "Key lengths in another dtype are taken for others",
 }
 
 

@@ -4,7 +4,9 @@ from functools import cache
 
 from conformance.specification import (
     calls,
+    combinations,
     heads,
+    hiding,
     masking,
     multi_head,
     numbers,
@@ -19,7 +21,21 @@ from conformance.specification.model import Convention, Requirement
 
 SPEC_VERSION = "1.2"
 
-_PARTS = (outputs, calls, own_sizes, scaling, masking, visibility, heads, multi_head, numbers, positions, own_sizes_of_layers)
+_PARTS = (
+    outputs,
+    calls,
+    own_sizes,
+    scaling,
+    masking,
+    visibility,
+    combinations,
+    hiding,
+    heads,
+    multi_head,
+    numbers,
+    positions,
+    own_sizes_of_layers,
+)
 
 
 @cache

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from conformance.problem import AttentionProblem
+from conformance.problem import AttentionProblem, Problem
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, attention, joined
+from conformance.specification.combinations import hiding_nothing, of_layout
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
 
@@ -80,6 +81,22 @@ _CALLS = (
 )
 
 
+def _of_layouts(number: int, layouts: tuple[str, ...], sentence: str, rationale: str, source: str) -> Requirement:
+    """The layouts asked plainly in all dtypes, then beside all that there is."""
+    return Requirement(
+        id=f"ATT-OUT-{number:03}",
+        sentence=sentence,
+        rationale=rationale,
+        source=source,
+        designed=lambda: joined(
+            *(attention("square", ALL, values="spread.1#28", layout=layout) for layout in layouts),
+            *(attention("wide", F32_BF16, values="spread.1#28", layout=layout) for layout in layouts),
+            *(of_layout(layout, 10 * (number + turn)) for turn, layout in enumerate(layouts)),
+        ),
+        random=Draw(layouts=layouts, masks=("", "random.1"), forms=("b1qk",), shapes="core"),
+    )
+
+
 def _layout_requirement(number: int, layout: str, sentence: str, source: str) -> Requirement:
     return Requirement(
         id=f"ATT-OUT-{number:03}",
@@ -92,6 +109,7 @@ def _layout_requirement(number: int, layout: str, sentence: str, source: str) ->
             attention("wide", mask="random.1:b1qk#28", layout=layout),
             attention((2, 1, 1, 5, 65, 8, 8), F32_BF16, layout=layout),
             attention("square", ALL, values="spread.1#28", layout="mixed") if layout == "transposed" else (),
+            *(of_layout(one, 360 + 10 * number) for one in (layout, *(("mixed",) if layout == "transposed" else ()))),
         ),
         random=Draw(layouts=(layout,), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
     )
@@ -116,6 +134,21 @@ _LAYOUTS = (
         "Inputs with a negative stride give what contiguous ones give.",
         "NumPy documentation: views with negative strides",
     ),
+    _of_layouts(
+        46,
+        ("columns", "key-columns", "heads-last", "batch-last"),
+        "Inputs of which another axis than the width is fastest in memory give what contiguous ones give.",
+        "Caches keep keys as (b, h, d, l), ready for the product; a kernel that takes the last stride for 1 reads other keys.",
+        "ROCm/pytorch#3230; pytorch#181133",
+    ),
+    _of_layouts(
+        47,
+        ("packed", "misaligned"),
+        "Inputs that share one buffer, or begin at any element of theirs, give what inputs of their own give.",
+        "A fused projection gives query, key and value in one buffer; slices begin anywhere, and vectors of 16 bytes or more "
+        "must not be expected to.",
+        "PyTorch documentation of scaled_dot_product_attention with a packed projection; pytorch#181133",
+    ),
 )
 
 _SMALL: tuple[tuple[int, int, int, int, int, int, int], ...] = (
@@ -127,6 +160,16 @@ _SMALL: tuple[tuple[int, int, int, int, int, int, int], ...] = (
     (2, 3, 3, 3, 3, 2, 2),
 )
 _TILES: tuple[tuple[int, int], ...] = ((63, 65), (65, 63), (64, 129), (129, 127), (127, 64), (257, 65))
+
+
+def _of_lengths() -> list[Problem]:
+    return joined(
+        attention("wide", ALL, values="gaussian.1#32"),
+        *(attention(shape, ALL, values="gaussian.1#33") for shape in ("tall", "decode")),
+        attention("long", ALL),
+        attention((1, 1, 1, 2, 1031, 67, 8), ALL),  # more than 2¹⁶ numbers in the keys of one head
+    )
+
 
 _SIZES = (
     Requirement(
@@ -170,12 +213,9 @@ _SIZES = (
         sentence="The query length may be smaller or greater than the key length.",
         rationale="Cross-attention and cached decoding; code for self-attention takes one length for both.",
         source="Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1",
-        designed=lambda: joined(
-            attention("wide", ALL, values="gaussian.1#32"),
-            *(attention(shape, ALL, values="gaussian.1#33") for shape in ("tall", "decode")),
-            attention("long", ALL),
-            attention((1, 1, 1, 2, 1031, 67, 8), ALL),  # more than 2¹⁶ numbers in the keys of one head
-        ),
+        # also beside a scale, shared key heads and another value width, two at a time
+        designed=lambda: joined(_of_lengths(), hiding_nothing()),
+        few=lambda: _of_lengths(),
         random=Draw(shapes="unequal"),
     ),
     Requirement(

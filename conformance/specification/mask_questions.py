@@ -5,11 +5,12 @@ Answers are read off which outputs move with which inputs, and not off the value
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from conformance.errors import Unsupported
+from conformance.inputs import AttentionInputs
 from conformance.problem import AttentionProblem, Recipe
 from conformance.specification.asking import (
     COARSE,
@@ -26,14 +27,17 @@ from conformance.specification.asking import (
     in_shapes,
     is_nothing,
     masked,
+    meant_by,
     multi_head_problems,
     resembles,
     shaped,
 )
+from conformance.specification.build import attention
 from conformance.specification.draw import KEY_FORMS
 from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Place, Question
 from conformance.values import materialise
+from conformance.visibility import visible_pairs
 
 _PADDING_SEED = 47  # hides keys in each form and shape that is asked
 _FEW_KEYS = 16  # so many can be shown one at a time, and be tried as the last one that a row sees
@@ -102,6 +106,45 @@ def _is_mean(rows: np.ndarray, of_key: np.ndarray, problem: KeyProblem) -> bool:
         left = np.tri(problem.query_length, problem.key_length)
         means.append(np.einsum("qk,k...qc->...qc", left / left.sum(axis=1, keepdims=True), of_key))
     return any(resembles(rows, mean[..., ::3, :]) for mean in means)
+
+
+def _emptied_together(ask: Ask, problem: AttentionProblem) -> str:
+    """What two calls give in rows that causal empties, alone or together with the mask."""
+    empty = np.logical_not(visible_pairs(cast(AttentionInputs, materialise(problem))).any(-1))
+    if not empty.any():
+        raise Unsupported("rows without a key")
+    first, second = (ask(problem).astype(np.float64)[empty] for _ in range(2))
+    answer = _of_emptied(first, problem, empty)
+    return answer if answer == _of_emptied(second, problem, empty) else "unstable"
+
+
+def _of_emptied(rows: np.ndarray, problem: AttentionProblem, empty: np.ndarray) -> str:
+    """What ``rows``, (empty ones, width), are; means of all keys, or of those that causal or the mask alone leaves."""
+    if np.isnan(rows).all():
+        return "nan"
+    if not np.isfinite(rows).all():
+        return "other"
+    if is_nothing(rows, materialise(problem)).all():
+        return "zeros"
+    alike = problem.but(values=replace(problem.values, name="zero-query"))
+    left = (alike.but(mask=None, causal="none"), alike.but(mask=None), alike.but(causal="none"))
+    means = np.stack([meant_by(one)[empty] for one in left])
+    near = np.abs(means - rows) <= COARSE * np.abs(means).max()
+    return "mean" if near.all(-1).any(0).all() else "other"
+
+
+def _lowest_bias(ask: Ask, problem: AttentionProblem) -> str:
+    """What rows give whose bias is the lowest finite number throughout."""
+    rows = ask(problem).astype(np.float64)[..., ::3, :]
+    if np.isnan(rows).all():
+        return "nan"
+    if not np.isfinite(rows).all():
+        return "other"
+    if is_nothing(rows, materialise(problem)).all():
+        return "zeros"
+    scored, alike = problem.but(bias=None), problem.but(bias=None, values=replace(problem.values, name="zero-query"))
+    exact = (meant_by(scored)[..., ::3, :], meant_by(alike)[..., ::3, :])
+    return "number" if any(resembles(rows, meant) for meant in exact) else "other"
 
 
 def _alignment(ask: Ask, problem: KeyProblem) -> str:
@@ -223,6 +266,59 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
     _behind_mask("K", "nan"),
     _behind_mask("V", "nan"),
     _behind_mask("V", "inf"),
+    Convention(
+        id="CON-EMPTY-ROW-CAUSAL",
+        question="What does a query give from which causal hides every key, alone or together with a mask?",
+        source="pytorch#103963; tvm#14907; flash-attention 2.1 release notes",
+        answers={
+            "zeros": "zeros",
+            "mean": "the mean of all V, or of those that causal or the mask alone leaves",
+            "nan": "NaN, as softmax over nothing but −∞ gives",
+            "unstable": "something else in each call",
+            "other": OTHER,
+        },
+        legitimate=frozenset({"zeros", "mean", "nan"}),
+        questions={
+            "attention": Question(
+                problems=lambda: (
+                    problem.but(mask=Recipe("left-padding", seed=46, form=form))
+                    for problem in attention("square", values="gaussian.1#1", causal="top-left")
+                    for form in ("b11k", "b1qk", "bhqk")
+                ),
+                read=_emptied_together,
+                places=(
+                    *IN_DTYPES,
+                    shaped("from the top left, 7 queries and 13 keys", "wide"),
+                    shaped("from the bottom right, 13 queries and 7 keys", "tall", causal="bottom-right", few=True),
+                    shaped("from the bottom right, 13 queries and 7 keys, no mask", "tall", causal="bottom-right", mask=None),
+                    shaped("2 key heads for 6 query heads", "grouped"),
+                ),
+            )
+        },
+    ),
+    Convention(
+        id="CON-LOWEST-BIAS",
+        question="What does a query give whose bias is the lowest finite number of the dtype for every key?",
+        source="transformers#38690; torch.finfo(dtype).min is the usual fill of additive masks",
+        answers={
+            "number": "what a number gives: the mean of V where nothing is left of the scores beside it, else what no bias gives",
+            "zeros": "zeros, as if every key were hidden",
+            "nan": "NaN: the scores have overflown to −∞",
+            "other": OTHER,
+        },
+        legitimate=frozenset({"number", "zeros"}),
+        questions={
+            "attention": Question(
+                problems=lambda: (
+                    problem.but(bias=Recipe("lowest-rows", seed=1, form=form))
+                    for problem in attention_problems()
+                    for form in ("qk", "bhqk", "b1qk", "1hqk")
+                ),
+                read=_lowest_bias,
+                places=(*IN_DTYPES, *in_shapes("even"), *_OTHER_SHAPES),
+            )
+        },
+    ),
     Convention(
         id="CON-ALIGNMENT",
         question="Causal, with more keys than queries and nothing said of the alignment: which keys does row i see?",

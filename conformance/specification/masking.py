@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
+from conformance.problem import Problem
+from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement
 
@@ -109,7 +110,12 @@ _TOGETHER = (
             attention("square", F32, values="spread.1#21", causal="top-left", mask="right-padding.1:b11k#21"),
             attention("square", F32, values="frontier.1#22", causal="top-left", mask="random.1:b1qk*0.8#22"),
         ),
-        random=Draw(shapes="square", causal=("top-left",), masks=("random.1", "random.1*0.8", "band.1"), forms=("b1qk",)),
+        random=Draw(
+            shapes="core",
+            causal=("top-left", "bottom-right"),
+            masks=("random.1", "random.1*0.8", "band.1", "all.1"),
+            forms=("b1qk",),
+        ),
     ),
     Requirement(
         id="ATT-MASK-017",
@@ -132,7 +138,7 @@ _TOGETHER = (
             attention("wide", ALL, values="spread.1#26", key_lengths=(6, 11), mask="random.1:b1qk*0.8#26"),
             attention("square", ALL, values="spread.1#27", key_lengths=(5, 9), causal="top-left"),
         ),
-        random=Draw(shapes="square", key_lengths=True, causal=("top-left",)),
+        random=Draw(shapes="core", key_lengths=True, causal=("top-left", "bottom-right")),
     ),
     Requirement(
         id="ATT-MASK-019",
@@ -154,7 +160,7 @@ _TOGETHER = (
             attention("square", ALL, values="spread.1#31", causal="top-left", bias="gaussian.1:qk#31"),
             attention("square", F32, values="gaussian.1#32", causal="top-left", bias="distance.1:qk#0"),
         ),
-        random=Draw(shapes="square", causal=("top-left",), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
+        random=Draw(shapes="core", causal=("top-left", "bottom-right"), biases=("gaussian.1", "distance.1"), bias_forms=("qk",)),
     ),
     Requirement(
         id="ATT-MASK-044",
@@ -195,6 +201,26 @@ _TOGETHER = (
         random=Draw(shapes="core", key_lengths=True, biases=("gaussian.1", "distance.1", "holes.1"), bias_forms=("qk",)),
     ),
 )
+
+
+def _emptied() -> list[Problem]:
+    """Rows that see no key because of one argument."""
+    return joined(
+        attention("wide", ALL, values="spread.1#85", mask="empty-rows.1:b1qk#85"),
+        *(  # of the form b11k, all that it has
+            attention("wide", F32, values="spread.1#85", mask=f"empty-rows.1:{form}#86")
+            for form in ("qk", "1hqk", "bhqk", "b11k")
+        ),
+        attention("square", F32, values="spread.1#86", mask="left-padding.1:b11k#46", causal="top-left"),
+        attention("tall", ALL, values="spread.1#87", causal="bottom-right"),
+        attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
+        attention("wide", ALL, values="spread.1#89", bias="empty-rows.1:qk#89"),
+        attention("wide", F32, values="spread.1#90", bias="empty-rows.1:qk#90", mask="random.1:b1qk#90"),
+        attention("wide", ALL, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
+        attention((5, 8, 8, 4, 9, 40, 40), F32, values="spread.1#99", mask="empty-rows.1:b1qk#99"),
+        attention("wide", F32, values="spread.1#100", mask="empty-rows.1:b1qk#100", layout="transposed"),
+    )
+
 
 _PATTERNS = (
     Requirement(
@@ -307,23 +333,21 @@ _PATTERNS = (
         source="pytorch#103963; mlx#2608; transformers#38690",
         check="empty-rows",
         designed=lambda: joined(
-            attention("wide", ALL, values="spread.1#85", mask="empty-rows.1:b1qk#85"),
-            *(  # of the form b11k, all that it has
-                attention("wide", F32, values="spread.1#85", mask=f"empty-rows.1:{form}#86")
-                for form in ("qk", "1hqk", "bhqk", "b11k")
-            ),
-            attention("square", F32, values="spread.1#86", mask="left-padding.1:b11k#46", causal="top-left"),
-            attention("tall", ALL, values="spread.1#87", causal="bottom-right"),
-            attention("wide", ALL, values="spread.1#88", key_lengths=(0, 7)),
-            attention("wide", ALL, values="spread.1#89", bias="empty-rows.1:qk#89"),
-            attention("wide", F32, values="spread.1#90", bias="empty-rows.1:qk#90", mask="random.1:b1qk#90"),
-            attention("wide", ALL, values="spread.1#91", mask="empty-rows.1:bhq1#91"),
-            attention((5, 8, 8, 4, 9, 40, 40), F32, values="spread.1#99", mask="empty-rows.1:b1qk#99"),
-            attention("wide", F32, values="spread.1#100", mask="empty-rows.1:b1qk#100", layout="transposed"),
+            _emptied(),
+            # by two of them together
+            attention("tall", F32, values="spread.1#103", causal="bottom-right", mask="random.1:b1qk#103"),
+            attention("tall", F32, values="spread.1#104", causal="bottom-right", key_lengths=(2, 6)),
+            attention("tall", F32, values="spread.1#105", causal="bottom-right", bias="empty-rows.1:qk#105"),
+            attention("wide", F32, values="spread.1#106", causal="top-left", mask="left-padding.1:b11k#48"),
+            attention("wide", F32, values="spread.1#107", causal="top-left", key_lengths=(0, 7)),
+            # not in float16, whose lowest number leaves the scores beside it: a fill as low gives means of other weights
+            attention("wide", NO_F16, values="spread.1#108", bias="lowest-rows.1:qk#108", mask="random.1:b1qk*0.4#108"),
+            attention("wide", ALL, values="spread.1#109", bias="lowest-rows.1:bhqk#109"),
         ),
+        few=lambda: _emptied(),
         random=Draw(
             masks=("empty-rows.1",),
-            causal=("none", "top-left"),
+            causal=("none", "top-left", "bottom-right"),
             biases=("", "empty-rows.1"),
             scales=(None, 0.5),
             layouts=("contiguous", "transposed"),

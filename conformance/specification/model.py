@@ -32,6 +32,9 @@ CHECKS: dict[str, str] = {
     "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
     "empty-rows": "rows that see no key give one of the known answers, where the other rows are right",
+    "bias-dtype": "a bias in float32 beside 16-bit inputs: the output is within its budget, with the bias as it is or rounded to "
+    "their dtype, or the call raises",
+    "lengths-dtype": "key lengths in the other one of int32 and int64: the output is within its budget, or the call raises",
     "refuses": "the invalid request raises; silent acceptance is recorded",
 }
 
@@ -76,7 +79,8 @@ class Requirement:
 
     ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``adapted`` those
     that depend on the implementation, where there are any, of which ``adapts_to`` says in words on what; ``random`` says what
-    Hypothesis may draw for it. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
+    Hypothesis may draw for it. ``few`` returns those of the designed ones that are put in the quick tier where each shape costs a
+    compilation; None stands for all. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
     purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
     """
 
@@ -89,6 +93,7 @@ class Requirement:
     designed: Callable[[], Iterable[Problem]] = nothing
     adapted: Callable[[Facts], Iterable[Problem]] | None = None
     adapts_to: str = ""
+    few: Callable[[], Iterable[Problem]] | None = None
     random: AnyDraw | None = None
     exempt: str = ""
     cannot_tell: tuple[str, ...] = ()

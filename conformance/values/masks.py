@@ -7,12 +7,14 @@ to the problem's dtype later. Unless a kind says otherwise, each row keeps at le
 import numpy as np
 from jaxtyping import Bool, Float
 
+from conformance.dtypes import float_type, round_to
 from conformance.errors import ProblemError
 from conformance.problem import AttentionProblem, Cookbook, MultiHeadProblem
 from conformance.values.stream import Stream
 
 MASKS = Cookbook("mask")
 BIASES = Cookbook("bias")
+LOWEST = float(np.finfo(np.float64).min)  # in a bias: the lowest finite number of the problem's dtype
 Shape = tuple[int, ...]
 
 
@@ -29,6 +31,16 @@ def made_mask(problem: AttentionProblem | MultiHeadProblem) -> Bool[np.ndarray, 
         return None
     shape = form_shape(recipe.form, problem.batch, problem.heads, problem.query_length, problem.key_length)
     return MASKS.find(recipe)(shape, Stream(recipe.seed, "mask"), recipe.argument)
+
+
+def made_bias(problem: AttentionProblem) -> np.ndarray | None:
+    """The bias that ``problem`` describes, in its broadcast form and rounded to its dtype."""
+    recipe = problem.bias
+    if recipe is None:
+        return None
+    shape = form_shape(recipe.form, problem.batch, problem.heads, problem.query_length, problem.key_length)
+    made = BIASES.find(recipe)(shape, Stream(recipe.seed, "bias"), recipe.argument)
+    return round_to(np.where(made == LOWEST, -float_type(problem.dtype).largest, made), problem.dtype)
 
 
 def _at_least_one(mask: Bool[np.ndarray, "..."], stream: Stream) -> Bool[np.ndarray, "..."]:
@@ -72,6 +84,15 @@ def first_tile(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.
         raise ProblemError(f"The mask first-tile*{tile} would hide all of {shape[-1]} keys.")
     rows = np.arange(shape[-2])[:, None] % 2 == 0
     return np.broadcast_to(~(rows & (np.arange(shape[-1]) < tile)), shape).copy()
+
+
+@MASKS.entry("count")
+def count(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
+    """Exactly ``*n`` visible keys a row (half of them, rounded up, unless said), drawn at random."""
+    number = int((shape[-1] + 1) // 2 if argument is None else argument)
+    if number > shape[-1]:
+        raise ProblemError(f"The mask count*{number} needs as many keys, and there are {shape[-1]}.")
+    return stream.uniform(*shape).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable") < number
 
 
 @MASKS.entry("one-key")
@@ -120,6 +141,24 @@ def holes(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndar
 def empty_rows_of_bias(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
     """As holes, but the rows 0, 3, 6 … are −inf throughout: what they give is a convention."""
     return np.where(empty_rows(shape, stream, argument), stream.normal(*shape), -np.inf)
+
+
+@BIASES.entry("first-tile")
+def first_tile_of_bias(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
+    """Bell-shaped numbers with −inf where the mask of that name hides: the first ``*n`` keys of every second row."""
+    return np.where(first_tile(shape, stream, argument), stream.normal(*shape), -np.inf)
+
+
+@BIASES.entry("lowest")
+def lowest(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
+    """As holes, but with the lowest finite number of the dtype in place of −inf: how many libraries write padding."""
+    return np.where(random(shape, stream, argument), stream.normal(*shape), LOWEST)
+
+
+@BIASES.entry("lowest-rows")
+def lowest_rows(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
+    """As lowest, but the rows 0, 3, 6 … are the lowest number throughout: what they give is a convention."""
+    return np.where(empty_rows(shape, stream, argument), stream.normal(*shape), LOWEST)
 
 
 @BIASES.entry("distance")

@@ -42,6 +42,7 @@ PROBLEMS: dict[str, list[Problem]] = {
         attention("square", causal="top-left"),
         attention("square", causal="top-left", mask="random.1:b1qk#8"),
         attention("square", causal="top-left", bias="gaussian.1:qk#8"),
+        attention("decode", causal="top-left", mask="all.1:qk#0"),
         attention((1, 1, 1, 9, 7, 8, 8), causal="bottom-right"),
         attention((1, 1, 1, 129, 129, 8, 8), causal="top-left"),
         attention((1, 1, 1, 5, 263, 8, 8), causal="bottom-right"),
