@@ -11,8 +11,18 @@ from rich.progress import Progress
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.faults import alarms, kill_tables, kills
 from conformance.faults import compare as comparison
+from conformance.specification.coverage import coverage, sentences, table
 
+ALL = "*"
 _Result = TypeVar("_Result")
+
+
+def sizes_asked() -> str:
+    """Which sizes the problems of the full tier have, for the terminal; docs/sizes.md has all of it."""
+    parts: list[str] = []
+    for operation in coverage():
+        parts += [f"Sizes that are asked ({operation}):", table(operation), " ".join(sentences(operation))]
+    return "\n\n".join(["", *parts])
 
 
 def kill(only: str, matrix: bool, out: Path | None, processes: int | None = None) -> ExitCode:
@@ -24,6 +34,8 @@ def kill(only: str, matrix: bool, out: Path | None, processes: int | None = None
     pairs = sum(len(fault.dtypes) for fault in faults)
     found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, processes, progress))
     click.echo(kill_tables.render(found))
+    if only == ALL:
+        click.echo(sizes_asked())
     if out is not None:
         write(out / "faults.md", f"# Faults\n\n{kill_tables.render(found, 'github')}\n")
         write(out / "faults.json", kill_tables.as_json(found))

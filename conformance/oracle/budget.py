@@ -17,7 +17,7 @@ from conformance.oracle.profiles import Roundoffs
 Array = np.ndarray
 _F32_TINY = 2.0**-126
 _CHUNK = 1 << 21  # elements of the largest temporary array in ``_cap_by_hull``
-EXACT = 1 << 20  # up to so many products of weights and values Σ_j w_j |V_j − O| is added up as it is
+EXACT = 1 << 18  # up to so many products of weights and values Σ_j w_j |V_j − O| is added up as it is
 
 
 @dataclass(frozen=True, eq=False)

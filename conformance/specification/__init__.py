@@ -15,6 +15,7 @@ from conformance.specification import (
     own_sizes_of_layers,
     positions,
     scaling,
+    sizes,
     visibility,
 )
 from conformance.specification.model import Convention, Requirement
@@ -35,6 +36,7 @@ _PARTS = (
     numbers,
     positions,
     own_sizes_of_layers,
+    sizes,
 )
 
 
