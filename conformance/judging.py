@@ -55,12 +55,20 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Run:
-    """One call that returned: its output as the framework has it and as NumPy."""
+    """One call that returned: its output as the framework has it and as NumPy. ``changed`` names the inputs that it has changed,
+    in a sentence, and is empty where there are none."""
 
     prepared: PreparedCall
     raw: Any
     output: np.ndarray
     seconds: float
+    changed: str = ""
+
+    def settled(self, verdict: Verdict) -> Verdict:
+        """``verdict`` of the output, MUTATED_INPUT in place of a pass where the call has changed an input."""
+        if not self.changed or verdict.outcome is not Outcome.PASS:
+            return verdict
+        return replace(verdict, outcome=Outcome.MUTATED_INPUT, message=self.changed)
 
 
 def worst(judgements: Iterable[Judgement]) -> Judgement:
@@ -141,10 +149,11 @@ class Judge:
         finally:
             sys.setrecursionlimit(depth)
         try:
-            return Run(prepared, raw, prepared.read(raw), seconds)
+            output = prepared.read(raw)
         except BaseException as error:
             demand_own(error)
             raise Failed(Verdict(Outcome.WRONG_DTYPE, _no_array(raw, subject, error))) from None
+        return Run(prepared, raw, output, seconds, prepared.changed())
 
     def values(self, subject: Subject, problem: Problem, route: Route | None = None) -> Judgement:
         """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking."""
@@ -155,7 +164,7 @@ class Judge:
             run = self.run(subject, problem, route)
         except Failed as failure:
             return Judgement(problem, str(route), failure.verdict, profile)
-        verdict = judge(run.output, self.expected(problem, profile, subject.implementation.support))
+        verdict = run.settled(judge(run.output, self.expected(problem, profile, subject.implementation.support)))
         return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output)
 
     def profile(self, subject: Subject, problem: Problem) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Surrounds
+from conformance.given import Given, complaint, memory_of
 from conformance.inputs import Inputs, SinusoidalInputs
 
 
@@ -22,6 +23,7 @@ class PreparedCall:
     swap: bool = False  # the implementation has length before heads
     unbound: partial[Any] | None = None  # the implementation's function with its arguments, before any binding
     around: Callable[[], AbstractContextManager[None]] | None = None  # what the framework sets for the dtype at hand
+    given: tuple[Given, ...] = ()  # the arrays, each once, beside what they were made from
 
     def run(self) -> Any:
         """Calls the implementation and waits for its result, which is returned as the framework has it."""
@@ -33,6 +35,10 @@ class PreparedCall:
     def inputs(self) -> dict[str, np.ndarray]:
         """The inputs read back from the framework, by name, to see whether they were changed."""
         return {name: self.framework.to_numpy(array) for name, array in self.arrays.items()}
+
+    def changed(self) -> str:
+        """A sentence that names the inputs that are no longer what they were; empty where they are."""
+        return complaint(self.given, self.arrays, self.framework)
 
     def aliases(self, output: Any) -> bool:
         """Whether the output shares memory with an input."""
@@ -63,9 +69,7 @@ def _surrounds(framework: type) -> bool:
 
 def clone(array: np.ndarray) -> np.ndarray:
     """A copy in the same memory layout, gaps and stride 0 included, so that whoever writes to it harms nobody else."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = memory_of(array)
     if array.flags.c_contiguous or not owner.flags.c_contiguous:
         return array.copy()
     copy = owner.copy()

@@ -22,7 +22,7 @@ LAYERS = (
     "limits",
     "support_types user_function registry routes",
     "shape_budget",
-    "declarations narrowing prepared harness",
+    "declarations narrowing given prepared harness",
     "judging soundness",
     "accuracy records",
     "expectations",

@@ -39,7 +39,7 @@ def check_form(judging: Judge, subject: Subject, problem: Problem, shape: bool =
         run = judging.run(subject, problem, route)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    verdict = judge_form(run.output, judging.expected(problem, profile), shape=shape, dtype=dtype)
+    verdict = run.settled(judge_form(run.output, judging.expected(problem, profile), shape=shape, dtype=dtype))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -50,6 +50,9 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     try:
         first = judging.run(subject, problem, route)
         kept = first.output.copy()
+        if first.changed:  # then there is no such thing as the same call again
+            verdict = _unless_wrong(judge(kept, judging.expected(problem, profile, subject.implementation.support)))
+            return [Judgement(problem, str(route), first.settled(verdict), profile, first.seconds)]
         again = [judging.run_prepared(first.prepared, subject).output.copy() for _ in range(REPETITIONS - 1)]
         again.append(judging.run(subject, problem, route).output)
     except Failed as failure:
@@ -99,21 +102,14 @@ def _name_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: J
 
 
 def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The inputs, read back after the call, have the bits that they had before."""
+    """The inputs, read back after the call, have the bits that they had before, as after every call; whatever the output is."""
     problem, route, profile = _settle(judging, subject, problem)
     try:
-        prepared = judging.prepare(subject, problem, route)
-        before = {name: array.copy() for name, array in prepared.inputs().items()}
-        run = judging.run_prepared(prepared, subject)
-        after = prepared.inputs()
+        run = judging.run(subject, problem, route)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    changed = [name for name, array in before.items() if array.tobytes() != after[name].tobytes()]
-    if changed:
-        verdict = Verdict(Outcome.MUTATED_INPUT, f"The call changed its input {' and '.join(changed)}.")
-    else:
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
-    return [Judgement(problem, str(route), verdict, profile, run.seconds)]
+    verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
+    return [Judgement(problem, str(route), run.settled(verdict), profile, run.seconds)]
 
 
 def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
@@ -126,7 +122,8 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
     if run.prepared.aliases(run.raw):
         verdict = Verdict(Outcome.MUTATED_INPUT, "The output shares memory with an input: writing to one changes the other.")
     else:
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
+        right = judge(run.output, judging.expected(problem, profile, subject.implementation.support))
+        verdict = run.settled(_unless_wrong(right))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -159,18 +156,18 @@ def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Ju
     """An invalid request: an exception passes; so does acceptance, which the convention of the same matter shows."""
     route = subject.route(problem)
     try:
-        judging.run(subject, problem, route)
-        message = "Accepted without an exception."
+        verdict = judging.run(subject, problem, route).settled(Verdict(Outcome.PASS, "Accepted without an exception."))
     except LeftOut as declined:  # which is a refusal, whatever its type means elsewhere
-        message = f"Refused: {declined}"
+        verdict = Verdict(Outcome.PASS, f"Refused: {declined}")
     except Failed as failure:
-        message = f"Refused: {failure.verdict.message}"
-    return [Judgement(problem, str(route), Verdict(Outcome.PASS, message), judging.profile(subject, problem))]
+        verdict = Verdict(Outcome.PASS, f"Refused: {failure.verdict.message}")
+    return [Judgement(problem, str(route), verdict, judging.profile(subject, problem))]
 
 
 def _unless_wrong(verdict: Verdict) -> Verdict:
-    """The verdict of a right output, with its r; of a wrong one a pass that says so: other requirements judge outputs."""
-    if verdict.outcome is Outcome.PASS:
+    """The verdict of a right output, with its r, also where the call changed an input; of a wrong one a pass that says so: other
+    requirements judge outputs."""
+    if verdict.outcome in (Outcome.PASS, Outcome.MUTATED_INPUT):
         return verdict
     return Verdict(Outcome.PASS, f"The output itself is {verdict.outcome}, which other requirements judge.")
 

@@ -25,7 +25,7 @@ CHECKS: dict[str, str] = {
     "form": "each problem's output is an array of the due shape and dtype; its values are not judged",
     "repeat": "the same call several times gives outputs that agree within the budget, right or wrong",
     "stale": "a call, one with other values in the same shapes, the first again: each output belongs to its own inputs",
-    "untouched": "the inputs read the same after the call as before; the output is not judged",
+    "untouched": "the inputs read the same after the call as before, as they must after every call; the output is not judged",
     "unaliased": "the output shares no memory with an input; its values are not judged",
     "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
