@@ -51,6 +51,7 @@ class Judgement:
     seconds: float = 0.0
     bitwise: bool | None = None  # for repetitions: whether they agreed to the last bit
     output: np.ndarray | None = None
+    prepared: PreparedCall | None = None
 
 
 @dataclass(frozen=True)
@@ -155,17 +156,24 @@ class Judge:
             raise Failed(Verdict(Outcome.WRONG_DTYPE, _no_array(raw, subject, error))) from None
         return Run(prepared, raw, output, seconds, prepared.changed())
 
-    def values(self, subject: Subject, problem: Problem, route: Route | None = None) -> Judgement:
-        """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking."""
+    def values(
+        self, subject: Subject, problem: Problem, route: Route | None = None, in_memory_of: PreparedCall | None = None
+    ) -> Judgement:
+        """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking.
+
+        ``in_memory_of``: the call whose arrays are written over and given again, where the framework has such and they fit.
+        """
         problem = subject.resolve(problem)
         route = subject.route(problem) if route is None else route
         profile = self.profile(subject, problem)
         try:
-            run = self.run(subject, problem, route)
+            prepared = self.prepare(subject, problem, route)
+            prepared = (in_memory_of and in_memory_of.overwritten(prepared)) or prepared
+            run = self.run_prepared(prepared, subject)
         except Failed as failure:
             return Judgement(problem, str(route), failure.verdict, profile)
         verdict = run.settled(judge(run.output, self.expected(problem, profile, subject.implementation.support)))
-        return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output)
+        return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output, prepared=prepared)
 
     def profile(self, subject: Subject, problem: Problem) -> str:
         """The declared numerics profile, else ``eager``."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Framework, Surrounds
+from conformance.adapter import Framework, Overwrites, Surrounds
 from conformance.given import Given, complaint, memory_of
 from conformance.inputs import Inputs, SinusoidalInputs
 
@@ -40,6 +40,27 @@ class PreparedCall:
         """A sentence that names the inputs that are no longer what they were; empty where they are."""
         return complaint(self.given, self.arrays, self.framework)
 
+    def overwritten(self, other: "PreparedCall") -> "PreparedCall | None":
+        """The call ``other``, in the memory of this one: the same array objects with other contents. None where the framework's
+        arrays cannot be written to, or those of the two differ in number or form."""
+        contents = [one.source for one in other.given]
+        alike = [(a.shape, a.dtype) for a in contents] == [(one.source.shape, one.source.dtype) for one in self.given]
+        if not alike or not _overwrites(type(self.framework)) or self.unbound is None or other.unbound is None:
+            return None
+        assert isinstance(self.framework, Overwrites)
+        for one, new in zip(self.given, contents, strict=True):
+            self.framework.overwrite(one.array, new)
+        mine, theirs = ({id(one.array) for one in call.given} for call in (self, other))
+        numbers = {name: argument for name, argument in other.unbound.keywords.items() if id(argument) not in theirs}
+        own = {name: argument for name, argument in self.unbound.keywords.items() if id(argument) in mine}
+        unbound = partial(self.unbound.func, *self.unbound.args, **numbers, **own)
+        return replace(
+            self,
+            call=unbound if self.call is self.unbound else lambda: unbound()(),
+            unbound=unbound,
+            given=tuple(replace(one, source=new) for one, new in zip(self.given, contents, strict=True)),
+        )
+
     def aliases(self, output: Any) -> bool:
         """Whether the output shares memory with an input."""
         return any(self.framework.shares_memory(output, array) for array in self.arrays.values())
@@ -65,6 +86,11 @@ def surroundings(framework: Framework, inputs: Inputs) -> Callable[[], AbstractC
 def _surrounds(framework: type) -> bool:
     """Whether a class of frameworks is Surrounds, which is asked before each call and takes long to find out."""
     return issubclass(framework, Surrounds)
+
+
+@cache
+def _overwrites(framework: type) -> bool:
+    return issubclass(framework, Overwrites)
 
 
 def clone(array: np.ndarray) -> np.ndarray:

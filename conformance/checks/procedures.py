@@ -11,6 +11,7 @@ from functools import partial
 
 from conformance.bias import GATES, bias, derivative_by_scale
 from conformance.checks.empty_rows import judge_empty_rows
+from conformance.checks.several_calls import check_sequence, check_stale
 from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
@@ -63,42 +64,6 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     if not all(agree(kept, other, expected) for other in again):
         verdict = replace(verdict, outcome=Outcome.NONDETERMINISTIC, message="The same call gave outputs that do not agree.")
     return [Judgement(problem, str(route), verdict, profile, first.seconds, bitwise)]
-
-
-def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs, and stay so.
-
-    It is held against the truth: of an output that belongs to no inputs that the suite has, nothing else can be told.
-    """
-    other = problem.but(values=replace(problem.values, seed=problem.values.seed + 1))
-    first, second = judging.values(subject, problem), judging.values(subject, other)
-    if second.verdict.outcome is Outcome.WRONG_VALUE:
-        second = _name_stale(judging, subject, problem, second)
-    return [first, second, *_afterwards(judging, subject, first), judging.values(subject, problem)]
-
-
-def _afterwards(judging: Judge, subject: Subject, earlier: Judgement) -> list[Judgement]:
-    """The output of an earlier call, judged again if it was right: it may lie in memory that a later call has written to."""
-    if earlier.output is None or earlier.verdict.outcome is not Outcome.PASS:
-        return []
-    verdict = judge(earlier.output, judging.expected(earlier.problem, earlier.profile, subject.implementation.support))
-    if verdict.outcome is Outcome.PASS:
-        return []
-    return [
-        replace(
-            earlier, verdict=replace(verdict, message=f"{verdict.message} A later call changed this output, which was right.")
-        )
-    ]
-
-
-def _name_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: Judgement) -> Judgement:
-    """Says so where the wrong output is the right one for the call before."""
-    run = judging.run(subject, judgement.problem, subject.route(judgement.problem))
-    before = judge(run.output, judging.expected(subject.resolve(earlier), judgement.profile, subject.implementation.support))
-    if before.outcome is not Outcome.PASS:
-        return judgement
-    message = f"{judgement.verdict.message} It is the output of the call before, which had other values."
-    return replace(judgement, verdict=replace(judgement.verdict, message=message))
 
 
 def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
@@ -185,6 +150,7 @@ PROCEDURES: dict[str, Procedure] = {
     "routes": check_routes,
     "repeat": check_repeat,
     "stale": check_stale,
+    "sequence": check_sequence,
     "untouched": check_untouched,
     "unaliased": check_unaliased,
     "unbiased": check_unbiased,

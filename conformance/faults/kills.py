@@ -95,8 +95,10 @@ class _Attempts:
         if any(kill.requirement == requirement.id for kill in self.kills):
             return
         start = time.perf_counter()
-        subject = Subject(implementation_of(self.fault, self.dtype))
+        subject = Subject(implementation_of(self.fault, None if self.fault.among_dtypes else self.dtype))
         posed = requirement if effort is FIXED else replace(requirement, designed=nothing)  # those were tried before
+        if self.fault.among_dtypes:
+            posed = _of_dtype(posed, self.dtype)
         with np.errstate(all="ignore"):  # faults overflow where they like
             unexpected = ItemRun(posed, subject, self.judge, ImplementationExpectations("", ()), effort).run().unexpected
         self.seconds += time.perf_counter() - start
@@ -116,6 +118,12 @@ class _Attempts:
     @property
     def trial(self) -> Trial:
         return Trial(fault=self.fault.id, dtype=self.dtype, kills=tuple(self.kills), seconds=self.seconds)
+
+
+def _of_dtype(requirement: Requirement, dtype: str) -> Requirement:
+    """``requirement`` with its designed problems in ``dtype`` alone, and none at random."""
+    problems = tuple(problem for problem in requirement.designed() if problem.dtype == dtype)
+    return replace(requirement, designed=lambda: problems, random=None)
 
 
 def try_fault(fault: Fault, dtype: str, judge: Judge) -> Trial:
