@@ -83,7 +83,8 @@ for _name in ("query", "key", "value", "mask", "bias"):
 for _name in ("query", "key", "value", "mask"):
     _register(MULTI_HEAD_EDITS, _name)
 for _name in Weights.__dataclass_fields__:
-    _register_weight(_name)
+    if _name != "key_bias":  # it adds one number to all scores of a row, which softmax does not notice
+        _register_weight(_name)
 
 
 @EDITS.entry("exchange-elements")
