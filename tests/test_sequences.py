@@ -18,6 +18,7 @@ from conformance.repro import reproduce
 from conformance.specification import requirements
 from conformance.specification.build import attention, multi_head, sinusoidal
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
+from conformance.specification.second_values import LATER, SECOND
 from conformance.values import materialise
 from conformance.verdict import Outcome
 
@@ -247,3 +248,12 @@ def test_a_call_is_bound_anew_where_its_memory_is_used_again():
 
     binding = Implementation("binding", function, Support(binds=True), DIRECT.framework)
     assert checked("stale", binding, attention("wide", values="gaussian.1#26")[0]).verdict.outcome is Outcome.PASS
+
+
+def test_a_problem_that_is_asked_twice_exists_and_keeps_its_shape():
+    for identifier, seeds in SECOND.items():
+        problems = list(requirements()[identifier].designed())
+        for seed in seeds:
+            first = [p for p in problems if p.values.seed == seed]
+            again = {p.values.seed - LATER for p in problems} & {seed}
+            assert first and again, f"{identifier} has no problem of seed {seed}"
