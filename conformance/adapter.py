@@ -220,6 +220,14 @@ class KeepsState(Protocol):
 
 
 @runtime_checkable
+class Overwrites(Protocol):
+    """What a framework may have on top: arrays that can be written to, which a caller may use again for other contents."""
+
+    def overwrite(self, array: Any, contents: np.ndarray) -> None:
+        """Writes ``contents``, of the same shape and dtype, into the memory of ``array``, as a user of the framework would."""
+
+
+@runtime_checkable
 class Surrounds(Protocol):
     """What a framework may have on top: a setting that calls in a dtype need, and that is there for nobody else."""
 

@@ -280,6 +280,7 @@ def soak(options: tuple[str, ...]) -> None:
 @main.command()
 @click.option("--only", default="*", metavar="PATTERN", help="faults whose id matches, such as 'scale-*'")
 @click.option("--matrix", is_flag=True, help="run every requirement on every fault, in place of stopping at the first kill")
+@click.option("--thin", is_flag=True, help="say which faults are caught by a single case, on which all depends")
 @click.option("--compare", is_flag=True, help="judge the faulty outputs by the tolerances of other suites too")
 @click.option("--honest", is_flag=True, help="run implementations that are right: none of them may be rejected")
 @click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
@@ -287,7 +288,15 @@ def soak(options: tuple[str, ...]) -> None:
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write what was found to this folder too")
 def faults(
-    only: str, matrix: bool, compare: bool, honest: bool, diagnose: bool, seeds: int, processes: int | None, out: Path | None
+    only: str,
+    matrix: bool,
+    thin: bool,
+    compare: bool,
+    honest: bool,
+    diagnose: bool,
+    seeds: int,
+    processes: int | None,
+    out: Path | None,
 ) -> ExitCode:
     """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
     from conformance.diagnosis import command as diagnosis
@@ -297,7 +306,7 @@ def faults(
         return diagnosis.diagnose(only, out, processes)
     if honest:
         return command.honest(seeds, out, processes)
-    return command.compare(only, out, processes) if compare else command.kill(only, matrix, out, processes)
+    return command.compare(only, out, processes) if compare else command.kill(only, matrix, out, processes, thin)
 
 
 @main.group()

@@ -11,6 +11,7 @@ import numpy as np
 
 from conformance.adapter import Compiles, Implementation
 from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, told
+from conformance.given import Given
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
 from conformance.prepared import Copies, PreparedCall, length_first, named_arrays, optional, surroundings
@@ -243,10 +244,13 @@ class Subject:
         if beyond:
             raise LeftOut(beyond)
 
+        given: list[Given] = []
         copies = Copies()
 
         def to(array: np.ndarray) -> Any:
-            return framework.from_numpy(copies.of(array), support.device)
+            copy = copies.of(array)
+            given.append(Given(framework.from_numpy(copy, support.device), array, copy))
+            return given[-1].array
 
         if isinstance(folded, AttentionInputs):
             positional, named = self._attention_arguments(folded, to, inverted)
@@ -258,7 +262,7 @@ class Subject:
         call = unbound() if support.binds else unbound
         arrays = named_arrays(positional, named)
         swap = support.axes == "blhd" and isinstance(folded, AttentionInputs)
-        return PreparedCall(framework, call, arrays, swap, unbound, around)
+        return PreparedCall(framework, call, arrays, swap, unbound, around, tuple(given))
 
     def _attention_arguments(
         self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]

@@ -53,16 +53,25 @@ class Judgement:
     seconds: float = 0.0
     bitwise: bool | None = None  # for repetitions: whether they agreed to the last bit
     output: np.ndarray | None = None
+    prepared: PreparedCall | None = None
 
 
 @dataclass(frozen=True)
 class Run:
-    """One call that returned: its output as the framework has it and as NumPy."""
+    """One call that returned: its output as the framework has it and as NumPy. ``changed`` names the inputs that it has changed,
+    in a sentence, and is empty where there are none."""
 
     prepared: PreparedCall
     raw: Any
     output: np.ndarray
     seconds: float
+    changed: str = ""
+
+    def settled(self, verdict: Verdict) -> Verdict:
+        """``verdict`` of the output, MUTATED_INPUT in place of a pass where the call has changed an input."""
+        if not self.changed or verdict.outcome is not Outcome.PASS:
+            return verdict
+        return replace(verdict, outcome=Outcome.MUTATED_INPUT, message=self.changed)
 
 
 def worst(judgements: Iterable[Judgement]) -> Judgement:
@@ -153,24 +162,33 @@ class Judge:
         finally:
             sys.setrecursionlimit(depth)
         try:
-            return Run(prepared, raw, prepared.read(raw), seconds)
+            output = prepared.read(raw)
         except BaseException as error:
             demand_own(error)
             raise Failed(Verdict(Outcome.WRONG_DTYPE, _no_array(raw, subject, error))) from None
+        return Run(prepared, raw, output, seconds, prepared.changed())
 
-    def values(self, subject: Subject, problem: Problem, route: Route | None = None) -> Judgement:
-        """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking."""
+    def values(
+        self, subject: Subject, problem: Problem, route: Route | None = None, in_memory_of: PreparedCall | None = None
+    ) -> Judgement:
+        """Whether the output for ``problem`` is within its budget. Raises Unsupported, with what is lacking.
+
+        ``in_memory_of``: the call whose arrays are written over and given again, where the framework has such and they fit.
+        """
         problem = subject.resolve(problem)
         route = subject.route(problem) if route is None else route
         profile = self.profile(subject, problem)
         try:
-            run = self.run(subject, problem, route)
+            prepared = self.prepare(subject, problem, route)
+            prepared = (in_memory_of and in_memory_of.overwritten(prepared)) or prepared
+            run = self.run_prepared(prepared, subject)
         except Failed as failure:
             return Judgement(problem, str(route), failure.verdict, profile)
         verdict = judge(run.output, self.expected(problem, profile, subject.implementation.support))
         if verdict.outcome is Outcome.WRONG_VALUE:
             verdict = self._through_lse(verdict, run.output, subject, problem, profile)
-        return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output)
+        verdict = run.settled(verdict)
+        return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output, prepared=prepared)
 
     def _through_lse(self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
         """Says so where the output is right for weights that are normalised through a rounded log-sum-exp."""

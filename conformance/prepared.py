@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from conformance.adapter import Framework, Surrounds
+from conformance.adapter import Framework, Overwrites, Surrounds
+from conformance.given import Given, complaint, memory_of
 from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.values.layouts import address, misaligned
 
@@ -25,6 +26,7 @@ class PreparedCall:
     swap: bool = False  # the implementation has length before heads
     unbound: partial[Any] | None = None  # the implementation's function with its arguments, before any binding
     around: Callable[[], AbstractContextManager[None]] | None = None  # what the framework sets for the dtype at hand
+    given: tuple[Given, ...] = ()  # the arrays, each once, beside what they were made from
 
     def run(self) -> Any:
         """Calls the implementation and waits for its result, which is returned as the framework has it."""
@@ -36,6 +38,31 @@ class PreparedCall:
     def inputs(self) -> dict[str, np.ndarray]:
         """The inputs read back from the framework, by name, to see whether they were changed."""
         return {name: self.framework.to_numpy(array) for name, array in self.arrays.items()}
+
+    def changed(self) -> str:
+        """A sentence that names the inputs that are no longer what they were; empty where they are."""
+        return complaint(self.given, self.arrays, self.framework)
+
+    def overwritten(self, other: "PreparedCall") -> "PreparedCall | None":
+        """The call ``other``, in the memory of this one: the same array objects with other contents. None where the framework's
+        arrays cannot be written to, or those of the two differ in number or form."""
+        contents = [one.source for one in other.given]
+        alike = [(a.shape, a.dtype) for a in contents] == [(one.source.shape, one.source.dtype) for one in self.given]
+        if not alike or not _overwrites(type(self.framework)) or self.unbound is None or other.unbound is None:
+            return None
+        assert isinstance(self.framework, Overwrites)
+        for one, new in zip(self.given, contents, strict=True):
+            self.framework.overwrite(one.array, new)
+        mine, theirs = ({id(one.array) for one in call.given} for call in (self, other))
+        numbers = {name: argument for name, argument in other.unbound.keywords.items() if id(argument) not in theirs}
+        own = {name: argument for name, argument in self.unbound.keywords.items() if id(argument) in mine}
+        unbound = partial(self.unbound.func, *self.unbound.args, **numbers, **own)
+        return replace(
+            self,
+            call=unbound if self.call is self.unbound else lambda: unbound()(),
+            unbound=unbound,
+            given=tuple(replace(one, source=new) for one, new in zip(self.given, contents, strict=True)),
+        )
 
     def aliases(self, output: Any) -> bool:
         """Whether the output shares memory with an input."""
@@ -64,6 +91,11 @@ def _surrounds(framework: type) -> bool:
     return issubclass(framework, Surrounds)
 
 
+@cache
+def _overwrites(framework: type) -> bool:
+    return issubclass(framework, Overwrites)
+
+
 class Copies:
     """Copies of arrays in the same memory layout, gaps and stride 0 included, so that whoever writes to them harms nobody else.
 
@@ -71,14 +103,11 @@ class Copies:
     """
 
     def __init__(self) -> None:
-        self._buffers: dict[
-            int, tuple[np.ndarray, np.ndarray]
-        ] = {}  # what was copied, so that its id stays its own, and the copy
+        # what was copied, so that its id stays its own, and the copy
+        self._buffers: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        owner = array
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
+        owner = memory_of(array)
         if array.flags.c_contiguous:
             return misaligned(array) if address(array) % _ALIGNED else array.copy()
         if not owner.flags.c_contiguous:

@@ -80,7 +80,7 @@ class _Trial:
         if self.base is None:
             return Finding(FAIL, what, "what it lacks or does not accept leaves no problem that it can be asked; see `describe`")
         judgement = self.judge.values(self.subject, self.base)
-        if judgement.verdict.outcome is Outcome.PASS:
+        if judgement.verdict.outcome in (Outcome.PASS, Outcome.MUTATED_INPUT):  # of which there is a note below
             took = f"the first call took {judgement.seconds:.2f} s"
             return Finding(OK, what, f"the output has the due shape, dtype and values; {took}")
         unsound = self.trial.unsound(self.base)
@@ -158,16 +158,13 @@ class _Trial:
         route = self.subject.route(self.base)
         try:
             first = self.judge.run(self.subject, self.base, route)
-            before = {name: array.copy() for name, array in first.prepared.inputs().items()}
             second = self.judge.run_prepared(first.prepared, self.subject)
         except Failed as failure:
             yield Finding(FAIL, "a second call", failure.verdict.message)
             return
-        after = first.prepared.inputs()
         notes = list(self._memory(first, second))
-        changed = [name for name, array in before.items() if array.tobytes() != after[name].tobytes()]
-        if changed:
-            notes.append(f"the call changes its input {' and '.join(changed)}")
+        if changed := first.changed or second.changed:
+            notes.append(changed[0].lower() + changed[1:].rstrip("."))
         yield from self._compilation(second.seconds)
         yield from (Finding(NOTE, "memory", note) for note in notes)
         if not notes:

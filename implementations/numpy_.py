@@ -46,6 +46,9 @@ class NumpyFramework:
     def shares_memory(self, first: Array, second: Array) -> bool:
         return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
 
+    def overwrite(self, array: Array, contents: Array) -> None:
+        array[...] = contents
+
 
 FRAMEWORK = NumpyFramework()
 

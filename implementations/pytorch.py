@@ -75,6 +75,14 @@ class TorchFramework:
     def shares_memory(self, first: "Tensor", second: "Tensor") -> bool:
         return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
+    def overwrite(self, array: "Tensor", contents: np.ndarray) -> None:
+        """By torch itself, which counts the changes of a tensor; an axis of stride 0 is written to once."""
+        import torch
+
+        once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.stride())
+        with torch.no_grad():
+            array[once].copy_(self.from_numpy(contents, "cpu")[once])
+
     def compilations(self) -> tuple[int, int]:
         """Of torch.compile. By default it gives up a function after eight shapes, and calls the others as they are."""
         import torch._dynamo as dynamo

@@ -144,10 +144,17 @@ def test_repro_of_a_failure_shows_the_element_that_the_verdict_names() -> None:
 
 
 def test_repro_judges_by_another_check() -> None:
-    result = invoke("repro", TEXT, "--implementation", named("writes_on_query"), "--check", "untouched")
+    result = invoke("repro", TEXT, "--implementation", named("doubles"), "--check", "dtype")
     assert result.exit_code == 1
-    assert "MUTATED_INPUT" in result.stdout
-    assert invoke("repro", TEXT, "--implementation", named("writes_on_query")).exit_code == 0
+    assert "WRONG_DTYPE" in result.stdout
+    assert invoke("repro", TEXT, "--implementation", named("doubles"), "--check", "shape").exit_code == 0
+
+
+def test_repro_shows_a_changed_input_by_any_check() -> None:
+    for check in ("values", "untouched"):
+        result = invoke("repro", TEXT, "--implementation", named("writes_on_query"), "--check", check)
+        assert result.exit_code == 1
+        assert "MUTATED_INPUT" in result.stdout
 
 
 # new

@@ -9,11 +9,13 @@ import pytest
 from conformance.dtypes import DTYPES
 from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue, kill_tables, kills, kinds
+from conformance.faults.honest import compute
 from conformance.faults.model import Fault
 from conformance.faults.pending import PENDING
 from conformance.faults.steps import attend
 from conformance.judging import Judge
 from conformance.specification import requirements
+from conformance.values import materialise
 from tests.support.commands import invoke
 
 UNSCALED = Fault(
@@ -164,3 +166,34 @@ def test_pending_kinds_say_what_they_wait_for_and_where_it_was_seen():
     sources = [source for kind in PENDING for source in kind.sources]
     assert len(sources) == len(set(sources)) >= 50
     assert all(": https://" in source for source in sources)
+
+
+def test_a_fault_that_a_single_case_catches_is_thin_and_the_case_is_named(judge):
+    """Wrong for one seed of the values: the second problem of a requirement that has other values does not see it."""
+    (problem,) = (p for p in requirements()["ATT-NUM-006"].designed() if p.dtype == "float64" and p.values.seed == 9)
+    query = materialise(problem).query
+    fault = replace(UNSCALED, id="on-a-thread", requirements=("ATT-NUM-006",), dtypes=("float64",))
+    wrong = UNSCALED.compute
+    fault = replace(fault, compute=lambda inputs: (wrong if np.array_equal(inputs.query, query) else compute)(inputs))
+    found = kills.collect([kills.try_fault(fault, "float64", judge, thin=True)], [fault], False, thin=True)
+    (trial,) = found.thin
+    assert (trial.cases, trial.only) == (1, f"ATT-NUM-006/{problem.digest}")
+    assert f"on-a-thread  float64  {trial.only}" in kill_tables.render(found)
+    assert "Thin, that is, caught by a single case: 1 of the pairs." in kill_tables.render(found)
+
+
+def test_what_two_cases_catch_is_not_thin_and_nothing_is_said_where_none_was_looked_for(judge):
+    trial = kills.try_fault(UNSCALED, "float32", judge, thin=True)
+    assert trial.cases >= kills.ENOUGH and not trial.thin and not trial.only
+    assert "Thin" not in kill_tables.render(tried(judge, UNSCALED))
+
+
+def test_no_fault_of_sequences_or_memory_hangs_by_a_thread(judge):
+    found = [
+        kills.try_fault(fault, dtype, judge, thin=True)
+        for kind in ("first_calls", "kept_answers", "callers_memory")
+        for fault in kinds()[kind][::3]
+        if not fault.equivalent
+        for dtype in fault.dtypes
+    ]
+    assert found and not [(trial.fault, trial.dtype) for trial in found if trial.thin]

@@ -23,7 +23,7 @@ LAYERS = (
     "support_types user_function registry routes",
     "own_code own_sizes",
     "shape_budget",
-    "declarations narrowing prepared harness",
+    "declarations narrowing given prepared harness",
     "judging soundness",
     "accuracy records",
     "expectations",

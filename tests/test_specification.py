@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 
 from conformance import checks
+from conformance.checks.one_changed import one_changed
 from conformance.golden_tool.definitions import FILE_OF_AREA
 from conformance.inputs import AttentionInputs, SinusoidalInputs
 from conformance.oracle import expect
@@ -110,6 +111,8 @@ def test_refused_problems_are_invalid_by_their_heads():
 def test_every_recipe_is_used_by_a_designed_case_or_a_draw():
     """What is not used is not needed; what is misspelt is not found."""
     used = {name for _, problem in DESIGNED for name in _recipes(problem)}
+    stale = [problem for requirement, problem in DESIGNED if requirement.check == "stale"]
+    used |= {name for each in stale for _, problem in one_changed(each, materialise(each)) for name in _recipes(problem)}
     for requirement in requirements().values():
         drawn = requirement.random
         for field in ("laws", "masks", "biases", "edits"):

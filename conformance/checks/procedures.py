@@ -14,6 +14,7 @@ import numpy as np
 from conformance.bias import bias
 from conformance.checks.empty_rows import judge_empty_rows
 from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
+from conformance.checks.several_calls import check_sequence, check_stale
 from conformance.dtypes import float_type
 from conformance.errors import LeftOut
 from conformance.harness import Subject
@@ -73,7 +74,7 @@ def check_form(judging: Judge, subject: Subject, problem: Problem, shape: bool =
         run = judging.run(subject, problem, route)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    verdict = judge_form(run.output, judging.expected(problem, profile), shape=shape, dtype=dtype)
+    verdict = run.settled(judge_form(run.output, judging.expected(problem, profile), shape=shape, dtype=dtype))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -84,6 +85,9 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     try:
         first = judging.run(subject, problem, route)
         kept = first.output.copy()
+        if first.changed:  # then there is no such thing as the same call again
+            verdict = _unless_wrong(judge(kept, judging.expected(problem, profile, subject.implementation.support)))
+            return [Judgement(problem, str(route), first.settled(verdict), profile, first.seconds)]
         again = [judging.run_prepared(first.prepared, subject).output.copy() for _ in range(REPETITIONS - 1)]
         again.append(judging.run(subject, problem, route).output)
     except Failed as failure:
@@ -96,58 +100,15 @@ def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     return [Judgement(problem, str(route), verdict, profile, first.seconds, bitwise)]
 
 
-def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The problem, another one of the same shapes, the problem again: each output must belong to its own inputs, and stay so.
-
-    It is held against the truth: of an output that belongs to no inputs that the suite has, nothing else can be told.
-    """
-    other = problem.but(values=replace(problem.values, seed=problem.values.seed + 1))
-    first, second = judging.values(subject, problem), judging.values(subject, other)
-    if second.verdict.outcome is Outcome.WRONG_VALUE:
-        second = _name_stale(judging, subject, problem, second)
-    return [first, second, *_afterwards(judging, subject, first), judging.values(subject, problem)]
-
-
-def _afterwards(judging: Judge, subject: Subject, earlier: Judgement) -> list[Judgement]:
-    """The output of an earlier call, judged again if it was right: it may lie in memory that a later call has written to."""
-    if earlier.output is None or earlier.verdict.outcome is not Outcome.PASS:
-        return []
-    verdict = judge(earlier.output, judging.expected(earlier.problem, earlier.profile, subject.implementation.support))
-    if verdict.outcome is Outcome.PASS:
-        return []
-    return [
-        replace(
-            earlier, verdict=replace(verdict, message=f"{verdict.message} A later call changed this output, which was right.")
-        )
-    ]
-
-
-def _name_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: Judgement) -> Judgement:
-    """Says so where the wrong output is the right one for the call before."""
-    run = judging.run(subject, judgement.problem, subject.route(judgement.problem))
-    before = judge(run.output, judging.expected(subject.resolve(earlier), judgement.profile, subject.implementation.support))
-    if before.outcome is not Outcome.PASS:
-        return judgement
-    message = f"{judgement.verdict.message} It is the output of the call before, which had other values."
-    return replace(judgement, verdict=replace(judgement.verdict, message=message))
-
-
 def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The inputs, read back after the call, have the bits that they had before."""
+    """The inputs, read back after the call, have the bits that they had before, as after every call; whatever the output is."""
     problem, route, profile = _settle(judging, subject, problem)
     try:
-        prepared = judging.prepare(subject, problem, route)
-        before = {name: array.copy() for name, array in prepared.inputs().items()}
-        run = judging.run_prepared(prepared, subject)
-        after = prepared.inputs()
+        run = judging.run(subject, problem, route)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    changed = [name for name, array in before.items() if array.tobytes() != after[name].tobytes()]
-    if changed:
-        verdict = Verdict(Outcome.MUTATED_INPUT, f"The call changed its input {' and '.join(changed)}.")
-    else:
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
-    return [Judgement(problem, str(route), verdict, profile, run.seconds)]
+    verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
+    return [Judgement(problem, str(route), run.settled(verdict), profile, run.seconds)]
 
 
 def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
@@ -160,7 +121,8 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
     if run.prepared.aliases(run.raw):
         verdict = Verdict(Outcome.MUTATED_INPUT, "The output shares memory with an input: writing to one changes the other.")
     else:
-        verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
+        right = judge(run.output, judging.expected(problem, profile, subject.implementation.support))
+        verdict = run.settled(_unless_wrong(right))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -193,18 +155,18 @@ def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Ju
     """An invalid request: an exception passes; so does acceptance, which the convention of the same matter shows."""
     route = subject.route(problem)
     try:
-        judging.run(subject, problem, route)
-        message = "Accepted without an exception."
+        verdict = judging.run(subject, problem, route).settled(Verdict(Outcome.PASS, "Accepted without an exception."))
     except LeftOut as declined:  # which is a refusal, whatever its type means elsewhere
-        message = f"Refused: {declined}"
+        verdict = Verdict(Outcome.PASS, f"Refused: {declined}")
     except Failed as failure:
-        message = f"Refused: {failure.verdict.message}"
-    return [Judgement(problem, str(route), Verdict(Outcome.PASS, message), judging.profile(subject, problem))]
+        verdict = Verdict(Outcome.PASS, f"Refused: {failure.verdict.message}")
+    return [Judgement(problem, str(route), verdict, judging.profile(subject, problem))]
 
 
 def _unless_wrong(verdict: Verdict) -> Verdict:
-    """The verdict of a right output, with its r; of a wrong one a pass that says so: other requirements judge outputs."""
-    if verdict.outcome is Outcome.PASS:
+    """The verdict of a right output, with its r, also where the call changed an input; of a wrong one a pass that says so: other
+    requirements judge outputs."""
+    if verdict.outcome in (Outcome.PASS, Outcome.MUTATED_INPUT):
         return verdict
     return Verdict(Outcome.PASS, f"The output itself is {verdict.outcome}, which other requirements judge.")
 
@@ -224,6 +186,7 @@ PROCEDURES: dict[str, Procedure] = {
     "routes": check_routes,
     "repeat": check_repeat,
     "stale": check_stale,
+    "sequence": check_sequence,
     "untouched": check_untouched,
     "unaliased": check_unaliased,
     "unbiased": check_unbiased,

@@ -125,14 +125,15 @@ class Examiner:
 
     def _called(self, evidence: Evidence) -> Evidence | None:
         try:
-            output = self.judging.run(self.subject, evidence.problem, evidence.route).output.copy()
+            run = self.judging.run(self.subject, evidence.problem, evidence.route)
         except Failed as failure:
             if failure.verdict.outcome is Outcome.OUT_OF_MEMORY:
                 self.raised.append(failure.verdict.message)
                 return None
             kind = "dtype" if failure.verdict.outcome is Outcome.WRONG_DTYPE else "raises"
             return replace(evidence, signs={kind: _kind_of(failure.verdict)}, message=failure.verdict.message)
-        return with_output(evidence, output)
+        seen = with_output(evidence, run.output.copy())
+        return replace(seen, signs={**seen.signs, "untouched": run.changed}) if run.changed else seen
 
     def _probed(self, evidence: Evidence, until: float) -> Evidence:
         """What is seen over several calls too; the evidence as it is where there is no time for them."""

@@ -29,6 +29,53 @@ def _borrowing(call: Call, memory: Memory) -> Array:
     return call.right()
 
 
+def _mask_and_triangle(call: Call, memory: Memory) -> Array:
+    """The triangle is drawn into the caller's mask, after which the output is right."""
+    right, mask = call.right(), call.named.get("mask")
+    if mask is not None and call.named.get("causal"):
+        mask &= np.tri(*mask.shape[-2:]) > 0
+    return right
+
+
+def _clipped_lengths(call: Call, memory: Memory) -> Array:
+    right, lengths = call.right(), call.named.get("key_lengths")
+    if lengths is not None:
+        np.minimum(lengths, lengths.min(), out=lengths)
+    return right
+
+
+def _scaled_float16(call: Call, memory: Memory) -> Array:
+    right, query = call.right(), call.arguments[0]
+    if query.dtype == np.float16:
+        query *= np.float16(0.5)
+    return right
+
+
+def _bias_beside_mask(call: Call, memory: Memory) -> Array:
+    right, bias = call.right(), call.named.get("bias")
+    if bias is not None and "mask" in call.named:
+        bias[...] = np.where(np.isfinite(bias), bias + bias.dtype.type(1), bias)
+    return right
+
+
+def _gaps(call: Call, memory: Memory) -> Array:
+    """A row is written with its gaps: the elements of the caller that lie between its own are set to 0."""
+    right, key = call.right(), call.arguments[1]
+    owner = key.base
+    if isinstance(owner, np.ndarray) and owner.size > key.size:
+        kept = key.copy()
+        owner[...] = 0
+        key[...] = kept
+    return right
+
+
+def _weights_with_biases(call: Call, memory: Memory) -> Array:
+    right, weights = call.right(), call.arguments[3]
+    if weights.query_bias is not None:
+        weights.query[...] *= weights.query.dtype.type(0.5)
+    return right
+
+
 def _into(name: str) -> Act:
     """The output is written over the input ``name`` where it fits, and that is returned."""
 
@@ -65,6 +112,57 @@ _MEMORY = (
         (("query", ""), *_MASKS, ("weights.query", ""), ("weights.output", ""), ("weights.output_bias", "output-bias")),
     ),
     *_changes(SINUSOIDAL, (("x", "addition"),)),
+    fault(
+        ATTENTION,
+        "draws-triangle-into-mask",
+        "writes the causal triangle into the caller's mask where there are both",
+        _mask_and_triangle,
+        "ATT-MASK-016",
+        ATTENTION.untouched,
+        needs=frozenset({"mask", "causal"}),
+    ),
+    fault(
+        ATTENTION,
+        "clips-key-lengths-in-place",
+        "clips the caller's key lengths in place",
+        _clipped_lengths,
+        "ATT-MASK-017",
+        ATTENTION.untouched,
+        needs=frozenset({"key-lengths"}),
+    ),
+    fault(
+        ATTENTION,
+        "scales-float16-query-in-place",
+        "scales the caller's query in place, in float16 only",
+        _scaled_float16,
+        ATTENTION.untouched,
+        "ATT-OUT-005",
+        dtypes=("float16",),
+    ),
+    fault(
+        ATTENTION,
+        "adds-to-bias-beside-mask",
+        "adds to the caller's bias in place where there is a mask too",
+        _bias_beside_mask,
+        "ATT-MASK-019",
+        ATTENTION.untouched,
+        needs=frozenset({"mask", "bias"}),
+    ),
+    fault(
+        ATTENTION,
+        "writes-between-elements",
+        "writes to the memory between the elements of a key with gaps",
+        _gaps,
+        "ATT-OUT-031",
+    ),
+    fault(
+        MULTI_HEAD,
+        "scales-weights-with-biases-in-place",
+        "scales the caller's weights in place where the projections have biases",
+        _weights_with_biases,
+        MULTI_HEAD.untouched,
+        needs=frozenset({"projection-bias"}),
+    ),
     fault(
         ATTENTION,
         "borrows-query",

@@ -25,14 +25,15 @@ def sizes_asked() -> str:
     return "\n\n".join(["", *parts])
 
 
-def kill(only: str, matrix: bool, out: Path | None, processes: int | None = None) -> ExitCode:
-    """Prints the kill matrix of the faults that match ``only``, and writes ``faults.md`` and ``faults.json`` to ``out``.
+def kill(only: str, matrix: bool, out: Path | None, processes: int | None = None, thin: bool = False) -> ExitCode:
+    """Prints the kill matrix of the faults that match ``only``, and writes ``faults.md`` and ``faults.json`` to ``out``; with
+    ``thin`` which of them a single case catches.
 
     Raises UsageError where no fault matches.
     """
     faults = kills.chosen(only)
     pairs = sum(len(fault.dtypes) for fault in faults)
-    found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, processes, progress))
+    found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, processes, progress, thin))
     click.echo(kill_tables.render(found))
     if only == ALL:
         click.echo(sizes_asked())

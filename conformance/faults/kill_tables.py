@@ -45,11 +45,16 @@ def _killed(kill: Kill) -> str:
 
 
 def notes(matrix: KillMatrix, style: str) -> Iterator[str]:
-    """The weakest margins, and the faults that no output can show."""
+    """The weakest margins, what hangs by a thread, and the faults that no output can show."""
     margins = list(matrix.margins().items())[:WEAKEST]
     if margins:
         yield "Weakest margins (smallest r over the dtypes of a fault):\n" + tabulate(
             [(fault, f"{r:.3g}") for fault, r in margins], ("fault", "r"), tablefmt=style, disable_numparse=True
+        )
+    if matrix.thin:
+        rows = [(trial.fault, trial.dtype, trial.only) for trial in matrix.thin]
+        yield "Thin, and the case on which each hangs:\n" + tabulate(
+            rows, ("fault", "dtype", "case"), tablefmt=style, disable_numparse=True
         )
     equivalent = {name: fault.equivalent for name, fault in matrix.faults.items() if fault.equivalent}
     if equivalent:
@@ -86,6 +91,8 @@ def summary(matrix: KillMatrix) -> Iterator[str]:
         f"{faults} faults in {len(judged)} pairs of fault and dtype: {len(killed)} killed in the quick tier by a requirement "
         f"that they name{by_random}; {equivalent} equivalent."
     )
+    if matrix.complete or matrix.counted:
+        yield f"Thin, that is, caught by a single case: {len(matrix.thin)} of the pairs."
     if killed:
         first = [kill.seconds for kill in killed]
         yield f"Time to the first detection: median {statistics.median(first):.3f} s, longest {max(first):.3f} s."

@@ -31,6 +31,7 @@ from conformance.verdict import Outcome
 FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
 QUICK = replace(FIXED, examples=TIERS["quick"])
 CHUNK, MATRIX_CHUNK = 8, 64  # trials that a process takes at once
+ENOUGH = 2  # cases that catch a fault, of which one may change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +49,17 @@ class Kill:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What became of one fault in one dtype: the kills in the order in which they were found."""
+    """What became of one fault in one dtype: the kills in the order in which they were found.
+
+    ``cases`` counts the different problems that catch it, as far as they were looked for; where it is one, ``only`` is its id.
+    """
 
     fault: str
     dtype: str
     kills: tuple[Kill, ...]
     seconds: float
+    cases: int = 0
+    only: str = ""
 
     @property
     def kill(self) -> Kill | None:
@@ -68,6 +74,11 @@ class Trial:
     @property
     def survived(self) -> bool:
         return not self.kills
+
+    @property
+    def thin(self) -> bool:
+        """Whether it hangs by a thread: one single case of all requirements catches it."""
+        return self.cases == 1
 
 
 def margins(trials: Iterable[Trial]) -> dict[str, float]:
@@ -88,6 +99,7 @@ class _Attempts:
     judge: Judge
     kills: list[Kill] = field(default_factory=list)
     seconds: float = 0.0
+    cases: dict[str, str] = field(default_factory=dict)  # that catch it: ids by the texts of problems
 
     def attempt(self, requirement: Requirement, effort: Effort) -> None:
         """Runs a requirement, unless it has killed already. The implementation is made anew each time: what it remembers of
@@ -95,13 +107,17 @@ class _Attempts:
         if any(kill.requirement == requirement.id for kill in self.kills):
             return
         start = time.perf_counter()
-        subject = Subject(implementation_of(self.fault, self.dtype))
+        subject = Subject(implementation_of(self.fault, None if self.fault.among_dtypes else self.dtype))
         posed = requirement if effort is FIXED else replace(requirement, designed=nothing)  # those were tried before
+        if self.fault.among_dtypes:
+            posed = _of_dtype(posed, self.dtype)
         with np.errstate(all="ignore"):  # faults overflow where they like
             unexpected = ItemRun(posed, subject, self.judge, ImplementationExpectations("", ()), effort).run().unexpected
         self.seconds += time.perf_counter() - start
         if unexpected:
             self.kills.append(self._kill(requirement, unexpected, effort))
+            for case in unexpected:
+                self.cases.setdefault(case.text, case.id)
 
     def _kill(self, requirement: Requirement, unexpected: Sequence[Case], effort: Effort) -> Kill:
         return Kill(
@@ -115,19 +131,34 @@ class _Attempts:
 
     @property
     def trial(self) -> Trial:
-        return Trial(fault=self.fault.id, dtype=self.dtype, kills=tuple(self.kills), seconds=self.seconds)
+        only = next(iter(self.cases.values())) if len(self.cases) == 1 else ""
+        return Trial(
+            fault=self.fault.id,
+            dtype=self.dtype,
+            kills=tuple(self.kills),
+            seconds=self.seconds,
+            cases=len(self.cases),
+            only=only,
+        )
 
 
-def try_fault(fault: Fault, dtype: str, judge: Judge) -> Trial:
+def _of_dtype(requirement: Requirement, dtype: str) -> Requirement:
+    """``requirement`` with its designed problems in ``dtype`` alone, and none at random."""
+    problems = tuple(problem for problem in requirement.designed() if problem.dtype == dtype)
+    return replace(requirement, designed=lambda: problems, random=None)
+
+
+def try_fault(fault: Fault, dtype: str, judge: Judge, thin: bool = False) -> Trial:
     """Runs the checks on ``fault`` in ``dtype`` until the first kill, those that it names before the others; all of them where it
-    is said to be equivalent."""
+    is said to be equivalent. Where that kill is by a single case, and it is asked what is ``thin``, golden and designed cases are
+    tried until another catches it."""
     attempts, known = _Attempts(fault, dtype, judge), requirements()
     named = [known[identifier] for identifier in fault.requirements]
     others = [one for one in known.values() if one.operation == fault.operation and one not in named]
     for requirement, effort in (*_both_efforts(named), *_both_efforts(others)):
+        if attempts.kills and not fault.equivalent and (not thin or effort is not FIXED or len(attempts.cases) >= ENOUGH):
+            continue
         attempts.attempt(requirement, effort)
-        if attempts.kills and not fault.equivalent:
-            break
     return attempts.trial
 
 
@@ -155,6 +186,7 @@ class KillMatrix:
     trials: tuple[Trial, ...]
     faults: dict[str, Fault]
     complete: bool  # whether all requirements were run on all faults
+    counted: bool = False  # whether a second case was looked for, so that it is known what is thin
 
     @property
     def judged(self) -> list[Trial]:
@@ -168,6 +200,11 @@ class KillMatrix:
     @property
     def survivors(self) -> list[Trial]:
         return [trial for trial in self.judged if trial.survived]
+
+    @property
+    def thin(self) -> list[Trial]:
+        """Those that one single case catches; none where that is not known."""
+        return [trial for trial in self.judged if trial.thin] if self.complete or self.counted else []
 
     @property
     def unlike(self) -> list[Trial]:
@@ -212,9 +249,10 @@ def run(
     matrix: bool = False,
     processes: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
+    thin: bool = False,
 ) -> KillMatrix:
     """Tries faults of the catalogue in all their dtypes, in so many processes, one a core if None. ``progress`` hears how many
-    more trials are done.
+    more trials are done. ``thin``: a second case is looked for where one alone catches a fault.
 
     Trials that begin with the same requirement go to the same process one after the other, where the oracle's answers are kept.
     """
@@ -225,24 +263,24 @@ def run(
     trials: list[Trial] = []
     size = MATRIX_CHUNK if matrix else CHUNK
     chunks = [work[start : start + size] for start in range(0, len(work), size)]
-    for chunk, found in in_processes(partial(_chunk, matrix=matrix), chunks, processes):
+    for chunk, found in in_processes(partial(_chunk, matrix=matrix, thin=thin), chunks, processes):
         trials += found
         progress(len(chunk))
-    return collect(trials, faults, matrix)
+    return collect(trials, faults, matrix, thin)
 
 
-def collect(trials: Iterable[Trial], faults: Sequence[Fault], matrix: bool) -> KillMatrix:
+def collect(trials: Iterable[Trial], faults: Sequence[Fault], matrix: bool, thin: bool = False) -> KillMatrix:
     """The trials in the order of ``faults`` and their dtypes."""
     place = {pair: number for number, pair in enumerate((fault.id, dtype) for fault in faults for dtype in fault.dtypes)}
     ordered = sorted(trials, key=lambda trial: place[trial.fault, trial.dtype])
-    return KillMatrix(tuple(ordered), {fault.id: fault for fault in faults}, matrix)
+    return KillMatrix(tuple(ordered), {fault.id: fault for fault in faults}, matrix, thin)
 
 
-def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool) -> list[Trial]:
+def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool, thin: bool) -> list[Trial]:
     faults = [(catalogue()[identifier], dtype) for identifier, dtype in pairs]
     if matrix:
         return try_everything(faults, judge_of_process())
-    return [try_fault(fault, dtype, judge_of_process()) for fault, dtype in faults]
+    return [try_fault(fault, dtype, judge_of_process(), thin) for fault, dtype in faults]
 
 
 @cache

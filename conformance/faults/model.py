@@ -32,6 +32,7 @@ class Fault:
     * ``dtypes``: where it can be seen. ``lacks``: features that a faulty implementation of this kind does not offer.
     * exactly one of ``rewrite`` (inputs → inputs), ``compute`` (inputs → output in the inputs' dtype) and ``behaviour``.
     * ``equivalent``: why it cannot be seen from outputs at all; empty for all that must be caught.
+    * ``among_dtypes``: it shows where one implementation is asked in several dtypes only.
     * ``alike``: ids of faults that no output can tell from this one, given the features that show it.
     """
 
@@ -48,6 +49,7 @@ class Fault:
     behaviour: Behaviour | None = None
     equivalent: str = ""
     alike: tuple[str, ...] = ()
+    among_dtypes: bool = False
 
     def __post_init__(self) -> None:
         ways = [way for way in (self.rewrite, self.compute, self.behaviour) if way is not None]

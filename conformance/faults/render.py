@@ -26,7 +26,9 @@ Made from `conformance/faults/` by `python -m conformance.faults.render`: do not
 
 Each fault is a known way to get attention wrong, as a small executable variant. `attention-conformance faults` runs all of them
 as implementations through the real checks: each must be caught in the quick tier, in every dtype in which it can be seen, by a
-requirement that speaks of it. The first requirement named is the one that is expected to catch it.
+requirement that speaks of it. The first requirement named is the one that is expected to catch it. `attention-conformance faults
+--thin` lists the pairs of fault and dtype that one single golden or designed case catches: none was left
+when this was written.
 """
 
 

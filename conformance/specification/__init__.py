@@ -19,6 +19,7 @@ from conformance.specification import (
     visibility,
 )
 from conformance.specification.model import Convention, Requirement
+from conformance.specification.second_values import with_second_values
 
 SPEC_VERSION = "1.2"
 
@@ -43,7 +44,7 @@ _PARTS = (
 @cache
 def requirements() -> dict[str, Requirement]:
     """All requirements by id, area by area, ids ascending within an area."""
-    parts = [requirement for part in _PARTS for requirement in part.REQUIREMENTS]
+    parts = [with_second_values(requirement) for part in _PARTS for requirement in part.REQUIREMENTS]
     areas = list(dict.fromkeys(requirement.area for requirement in parts))
     ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
     table = {requirement.id: requirement for requirement in ordered}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.problem import AttentionProblem, Problem
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, attention, joined, multi_head
 from conformance.specification.combinations import hiding_nothing, of_layout
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Requirement
@@ -288,4 +288,36 @@ _EXACT = (
     ),
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = (*_EXACT, *_CALLS, *_LAYOUTS, *_SIZES, *_BIAS)
+_COMPANY = (
+    Requirement(
+        id="ATT-OUT-043",
+        sentence="A call gives the output of its own inputs whatever was asked before: larger and smaller problems, other "
+        "numbers of heads and batch rows, other widths, dtypes and arguments; what it gave stays whatever is asked later.",
+        rationale="Triangles, scales, masks, workspaces and compiled code are kept from call to call; each is right until "
+        "something else is asked.",
+        source="KernelBench, on kernels that answer from a cache; tests that call a function once per shape cannot see it",
+        check="sequence",
+        designed=lambda: joined(
+            attention("wide", ALL, values="gaussian.1#110"),
+            attention("square", values="gaussian.1#130", causal="top-left"),
+            attention("wide", values="gaussian.1#150", mask="random.1:b1qk#26"),
+            attention("wide", values="gaussian.1#170", key_lengths=(5, 11)),
+        ),
+    ),
+    Requirement(
+        id="ATT-OUT-044",
+        operation="multi_head_attention",
+        sentence="A call of multi-head attention gives the output of its own inputs and weights whatever was asked before, and "
+        "what it gave stays whatever is asked afterwards.",
+        rationale="A module keeps weights, masks and buffers from call to call, and is asked in one shape where it is tested.",
+        source="Follows from the formula",
+        check="sequence",
+        designed=lambda: joined(
+            multi_head("square", ALL, values="gaussian.1#110"),
+            multi_head("square", values="gaussian.1#130", causal="top-left"),
+            multi_head("square", values="gaussian.1#150", mask="random.1:b1qk#26"),
+        ),
+    ),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*_CALLS, *_LAYOUTS, *_SIZES, *_BIAS, *_EXACT, *_COMPANY)

@@ -26,8 +26,11 @@ CHECKS: dict[str, str] = {
     "dtype": "each problem's output is an array of the due dtype; neither its shape nor its values are judged",
     "form": "each problem's output is an array of the due shape and dtype; its values are not judged",
     "repeat": "the same call several times gives outputs that agree within the budget, right or wrong",
-    "stale": "a call, one with other values in the same shapes, the first again: each output belongs to its own inputs",
-    "untouched": "the inputs read the same after the call as before; the output is not judged",
+    "stale": "a call, one with other values in the same shapes, some in the same memory with one element changed, the first "
+    "again: each output belongs to its own inputs",
+    "sequence": "a call again and again, between calls in other shapes and dtypes and with other arguments: each output is "
+    "right when it comes and at the end, and inputs stay as they were",
+    "untouched": "the inputs read the same after the call as before, as they must after every call; the output is not judged",
     "unaliased": "the output shares no memory with an input; its values are not judged",
     "unbiased": "each problem's output is within its budget, and its errors have no part that another scale would explain",
     "routes": "every way in which the implementation can be asked gives an output within the budget",
@@ -39,7 +42,7 @@ CHECKS: dict[str, str] = {
 }
 
 # Those that hold outputs against the truth; of the others, an output that passes may be any.
-VALUE_CHECKS: frozenset[str] = frozenset({"values", "beyond", "exact", "stale", "unbiased", "routes"})
+VALUE_CHECKS: frozenset[str] = frozenset({"values", "beyond", "exact", "stale", "sequence", "unbiased", "routes"})
 
 # Null models (conformance/cases/admissible.py), and what each does: outputs that a case must tell from the truth.
 NULLS: dict[str, str] = {

@@ -354,6 +354,8 @@ _CALLS = (
         ("square", ALL, {"values": "gaussian.1#40"}),
         ("square", F32, {"values": "gaussian.1#63", **_SHARED}),
         ("one-head", ALL, {"values": "gaussian.1#66", **_BARE}),
+        ("cross", ALL, {"values": "gaussian.1#44", **_CROSS, **_BIASES}),
+        ("cross", ALL, {"values": "gaussian.1#101", **_CROSS, **_BIASES}),
         *_with_and_without(),
         check="stale",
     ),

@@ -122,7 +122,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="Neither clipped nor NaN: overflow must show, and only where it is.",
         source=f"{_IEEE}, section 7.4",
         designed=lambda: joined(
-            multi_head("one-head", ("float16",), values="gaussian.1#435", edits=("scale-output.1*32768.0#0",))
+            multi_head("one-head", ("float16",), values="gaussian.1#435", edits=("scale-output.1*32768.0#0",)),
+            multi_head("one-head", ("float16",), values="gaussian.1#1192", edits=("scale-output.1*32768.0#0",)),
         ),
     ),
     Requirement(

@@ -115,6 +115,7 @@ _TABLE = (
         "transformers#29285; sglang-jax#1472",
         sinusoidal(5000, 8, ALL, rows=(1023, 2047, 4095, 4998)),
         sinusoidal(131072, 4, ALL, rows=(32767, 65535, 99991, 131071)),
+        sinusoidal(70001, 2, ALL, rows=(5003, 40000, 65537, 70000)),
     ),
     _positional(
         13,
@@ -129,6 +130,7 @@ _TABLE = (
         "The smallest even widths, one that is no power of two, and the paper's.",
         _VASWANI,
         *(sinusoidal(10, width, ALL) for width in (2, 4, 6, 10, 128, 512, 768)),
+        sinusoidal(4, 4, ALL),
     ),
     _positional(
         15,
@@ -143,6 +145,7 @@ _TABLE = (
         "The arrangement of tensor2tensor, fairseq and Whisper.",
         "tensor2tensor's timing signal",
         sinusoidal(11, 6, ALL, arrangement="concatenated"),
+        sinusoidal(9, 8, ALL, arrangement="concatenated"),
     ),
 )
 
@@ -162,6 +165,7 @@ _ADDITION = (
         "Tables made for (length, batch, d) give each row of a batch one position.",
         "influenza_transformer#9; C.Origami#42",
         sinusoidal(5, 8, ALL, batch=5),
+        sinusoidal(3, 8, ALL, batch=3),
         sinusoidal(9, 8, ALL, batch=2),
         random=SinusoidalDraw(dtypes=("float32", "float64")),
     ),
@@ -171,6 +175,7 @@ _ADDITION = (
         "A kept sum is right once.",
         "Follows from the formula",
         sinusoidal(7, 12, ALL, batch=2),
+        sinusoidal(9, 8, ALL, batch=2),
         check="stale",
     ),
     _positional(
@@ -203,6 +208,7 @@ _ADDITION = (
         "A parameter that is read and not obeyed gives one of two encodings.",
         f"{_VASWANI}; tensor2tensor's timing signal",
         *(sinusoidal(11, 12, ALL, frequencies=frequencies) for frequencies in FREQUENCIES),
+        *(sinusoidal(9, 8, ALL, frequencies=frequencies) for frequencies in FREQUENCIES),
     ),
 )
 

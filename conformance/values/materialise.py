@@ -7,7 +7,7 @@ from conformance.dtypes import round_to
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
-from conformance.values import contents  # noqa: F401  (registers its edits)
+from conformance.values import contents, single_elements  # noqa: F401  (register their edits)
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
 from conformance.values.layouts import laid_out, shared
