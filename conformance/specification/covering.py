@@ -97,6 +97,9 @@ def make(space: Space) -> list[Line]:
             seen.update(design.pairs(row))
             lines.append({TIER: tier, FEW: "", ARGUMENT: row.get(ARGUMENT, "plain"), **chosen.of(row)})
 
+    for number, (sizes, argument) in enumerate(product(space.together, space.few_arguments)):
+        few = "few" if number < len(space.few_arguments) else ""
+        lines.append({TIER: "quick", FEW: few, ARGUMENT: argument, **space.whole(sizes)})
     cover("quick", COARSE, space.few_arguments)
     cover("full", tuple(CLASSES), space.arguments)
     for name in space.derived:

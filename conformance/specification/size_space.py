@@ -14,7 +14,8 @@ Sizes = dict[str, int]
 @dataclass(frozen=True, kw_only=True)
 class Space:
     """What may stand in a row. ``derived`` says which dimensions follow from others where no class is chosen for them;
-    ``elements`` is the size of the largest array and ``work`` the number of products, both bounded."""
+    ``elements`` is the size of the largest array and ``work`` the number of products, both bounded. ``few_arguments`` are those
+    of the quick tier, ``together`` sizes that each of them is asked beside, where kernels have ways of their own."""
 
     file: str
     operation: str
@@ -25,6 +26,7 @@ class Space:
     most_work: int
     arguments: tuple[str, ...]
     few_arguments: tuple[str, ...]
+    together: tuple[Sizes, ...]
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -81,6 +83,12 @@ ATTENTION = Space(
         "mask bhqk + bias qk", "key lengths + mask b1qk",
     ),
     few_arguments=("plain", "mask b1qk", "bias qk", "top-left", "bottom-right", "key lengths"),
+    together=(
+        {"batch": 2, "kv_heads": 2, "query_length": 16, "key_length": 32, "width": 8},  # whole tiles alone
+        {"batch": 2, "query_length": 64, "key_length": 64, "width": 64},  # and those of kernels
+        {"batch": 2, "kv_heads": 2, "query_length": 1, "key_length": 128, "width": 16},  # decoding
+        {"kv_heads": 2, "group": 2, "query_length": 1, "key_length": 1025, "width": 3},
+    ),
 )  # fmt: skip
 LAYERS = Space(
     file="layers.csv",
@@ -96,5 +104,11 @@ LAYERS = Space(
     most_work=4_000_000,
     arguments=("plain", "mask qk", "mask b11k", "mask b1qk", "mask bhqk", "top-left", "key lengths", "mask b1qk + top-left"),
     few_arguments=("plain", "mask b11k", "top-left"),
+    together=(
+        {"batch": 2, "heads": 2, "query_length": 5, "width": 4, "model_width": 4},  # a head as wide as the model
+        {"batch": 2, "heads": 3, "query_length": 6, "width": 8, "value_width": 5, "model_width": 8},
+        {"heads": 2, "query_length": 64, "width": 8},
+        {"batch": 2, "heads": 2, "query_length": 1, "key_length": 64, "width": 8},
+    ),
 )
 SPACES = (ATTENTION, LAYERS)
