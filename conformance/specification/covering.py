@@ -7,11 +7,11 @@ others at the least cost. That a table covers is tested, how it came about is no
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, permutations, product
 
-from conformance.specification.size_classes import CLASSES, relations_of
+from conformance.specification.size_classes import CLASSES, class_of, relations_of
 from conformance.specification.size_space import ARGUMENT, FEW, FOLDER, SPACES, TIER, Sizes, Space
 
 # Of the quick tier.
@@ -108,8 +108,8 @@ def make(space: Space) -> list[Line]:
         cover("full", tuple(CLASSES), (), *space.derived)
     lines += _edges(space, lines)
     lines += _relations(space, lines)
-    _mark_few(space, [line for line in lines if line[TIER] == "quick"], COARSE)
-    _mark_few(space, lines, tuple(CLASSES))
+    _mark_few(space, [line for line in lines if line[TIER] == "quick"], class_of)
+    _mark_few(space, lines, lambda size: size)
     return lines
 
 
@@ -137,14 +137,13 @@ def _sizes(space: Space, line: Line) -> Sizes:
     return {name: int(line[name]) for name in space.dimensions}
 
 
-def _mark_few(space: Space, lines: list[Line], classes: tuple[str, ...]) -> None:
-    """Marks rows that have each size of the classes in each dimension, and each argument, cheap ones first where as good."""
-    open_: set[tuple[str, str | int]] = {(name, size) for name in space.dimensions for word in classes for size in CLASSES[word]}
-    open_ |= {(ARGUMENT, argument) for argument in space.arguments}
+def _mark_few(space: Space, lines: list[Line], word: Callable[[int], str | int | None]) -> None:
+    """Marks rows that have each ``word`` of a size that any row has in a dimension, and each argument; cheap ones first."""
 
-    def parts(line: Line) -> set[tuple[str, str | int]]:
-        return {(name, line[name]) for name in (*space.dimensions, ARGUMENT)}
+    def parts(line: Line) -> set[tuple[str, str | int | None]]:
+        return {(ARGUMENT, line[ARGUMENT]), *((name, word(size)) for name, size in _sizes(space, line).items())}
 
+    open_ = {part for line in lines for part in parts(line)}
     for line in lines:
         if line[FEW]:
             open_ -= parts(line)

@@ -133,9 +133,11 @@ def _requirement(
 
 
 def _encodings(classes: tuple[str, ...]) -> Iterator[SinusoidalProblem]:
-    """A table of each class of lengths and of each class of widths, an even number of columns."""
-    for turn, length_class in enumerate(classes):
-        for place, width_class in enumerate(classes):
+    """A table of each of the classes of lengths beside each of the classes of widths, an even number of columns."""
+    for turn, length_class in enumerate(CLASSES):
+        for place, width_class in enumerate(CLASSES):
+            if not {length_class, width_class} <= set(classes):
+                continue
             lengths, widths = CLASSES[length_class], CLASSES[width_class]
             length, width = lengths[place % len(lengths)], widths[turn % len(widths)]
             width += width % 2
