@@ -1,14 +1,17 @@
 """No false alarm: what is right is right however it is computed, and what is not is reported."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from conformance.dtypes import DTYPES
 from conformance.faults import alarms
-from conformance.faults.honest_list import variants
+from conformance.faults.honest_list import specs, variants
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import parse
+from conformance.registry import resolve
 from conformance.verdict import Outcome
 
 PROBLEMS = [
@@ -79,3 +82,19 @@ def test_a_false_alarm_is_named_and_slack_is_warned_of(found):
 def test_what_cannot_run_is_named():
     elsewhere = alarms.Alarms(missing={"torch-sdpa-math": "PyTorch is not installed."})
     assert "torch-sdpa-math did not run: PyTorch is not installed." in alarms.render(elsewhere, 1)
+
+
+def test_the_document_names_the_profile_of_each_way_to_be_right():
+    document = (Path(__file__).parent.parent / "docs" / "budget.md").read_text(encoding="utf-8")
+    section = document.split("### Ways to be right")[1].split("An adapter declares")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    for name, implementation in variants().items():
+        (row,) = [row for row in rows if f"`{name.removeprefix('honest-')}`" in row]
+        _, _, full, half, _ = row.split("|")
+        for dtype in implementation.support.dtypes:
+            profile = implementation.support.profile_for(dtype)
+            assert f"`{profile}`" in (half if dtype in ("float16", "bfloat16") else full), (name, dtype)
+
+
+def test_each_way_to_be_right_can_be_named_for_the_soak():
+    assert [resolve(spec).name for spec in specs()] == list(variants())

@@ -31,6 +31,7 @@ LAYERS = (
     "unreached",
     "soak",
     "faults",
+    "soak.__main__",
     "diagnosis",
     "reports",
     "page",

@@ -59,3 +59,15 @@ def variants() -> dict[str, Implementation]:
         _implementation("flushing", merges.flushing, {"float16": "fused"}, flushes=("float16",)),
     )
     return {implementation.name: implementation for implementation in made}
+
+
+def specs() -> tuple[str, ...]:
+    """What ``registry.resolve`` takes for each of them, in other processes too."""
+    return tuple(f"{__name__}:{name.removeprefix('honest-').replace('-', '_')}" for name in variants())
+
+
+def __getattr__(name: str) -> Implementation:
+    found = variants().get(f"honest-{name.replace('_', '-')}")
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

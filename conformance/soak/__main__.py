@@ -8,6 +8,7 @@ from rich.progress import Progress
 
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode, exit_code
+from conformance.faults.honest_list import specs
 from conformance.run_options import DEFAULT_SEED, LARGEST_SEED
 from conformance.soak import HONEST, render, soak
 
@@ -16,13 +17,14 @@ from conformance.soak import HONEST, render, soak
 @click.option("--problems", type=click.IntRange(1), default=100_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0, LARGEST_SEED), default=DEFAULT_SEED, show_default=True)
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
-@click.option("--implementation", "names", multiple=True, metavar="NAME", help="may be repeated (default: honest built-in ones)")
+@click.option("--implementation", "names", multiple=True, metavar="NAME", help="may be repeated (default: all that are right)")
 def main(problems: int, seed: int, processes: int | None, names: tuple[str, ...]) -> None:
-    """Judges many random problems on implementations that are right, to see that budgets hold and are not slack."""
+    """Judges many random problems on implementations that are right, those built in and those of the catalogue: budgets hold, and
+    are not slack."""
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("problems", total=problems)
         try:
-            soaked = soak(problems, seed, processes, names or HONEST, lambda done: bar.advance(task, done))
+            soaked = soak(problems, seed, processes, names or (*HONEST, *specs()), lambda done: bar.advance(task, done))
         except UsageError as error:
             bar.stop()
             click.echo(str(error), err=True)
