@@ -9,12 +9,14 @@ from conformance.cases.admissible import (
     indistinguishable,
     null_outputs,
     reference_profile,
+    told_by_none,
 )
 from conformance.cases.random import corpus
 from conformance.dtypes import DTYPES
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs
 from conformance.oracle import expect
+from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.problem import AttentionProblem, Problem, Recipe, parse
 from conformance.specification import requirements
 from conformance.specification.model import NULLS
@@ -50,6 +52,22 @@ def test_nothing_is_exempt_without_need(area):
             assert set(requirement.cannot_tell) <= set(NULLS)
             met = {name for problem in requirement.designed() for name in indistinguishable(problem)}
             assert set(requirement.cannot_tell) == met, requirement.id
+
+
+@pytest.mark.parametrize("area", BY_AREA)
+def test_every_requirement_says_what_it_cannot_tell_in_each_dtype_and_profile(area):
+    """Neither more nor less: what stands under a profile by which outputs are judged is found, and what is found stands there."""
+    wrong = []
+    for requirement in BY_AREA[area]:
+        for (dtype, profile), untold in told_by_none(requirement.designed()).items():
+            found, said = untold - set(requirement.cannot_tell), requirement.blind_to(dtype, profile)
+            if found != said:
+                wrong.append(f"{requirement.id} in {dtype} under {profile} is blind to {sorted(found)}, not to {sorted(said)}")
+        dtypes = {problem.dtype for problem in requirement.designed()}
+        for lost in requirement.blind:
+            assert lost.dtype in dtypes, requirement.id
+            assert set(lost.profiles) <= set(TIGHTEST_FIRST[lost.dtype]), requirement.id
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("law", LAWS.names())
