@@ -287,7 +287,7 @@ _PATTERNS = (
         ),
         random=Draw(
             shapes="tile",
-            laws=("spread.1", "all-low.1*-200.0"),
+            laws=("spread.1", "all-low.1*-200.0", "far.1*-200.0", "far.1*-104.0"),
             masks=("first-tile.1*64.0", "first-tile.1*32.0", "first-tile.1*16.0"),
             forms=("b1qk",),
         ),

@@ -52,8 +52,8 @@ def _power() -> Iterator[str]:
     """What is lost under coarser profiles, of all requirements at a glance."""
     judging = [requirement for requirement in requirements().values() if requirement.judges_values]
     yield "Under every profile by which outputs are judged, one designed case of a requirement in each dtype must tell each of"
-    yield "them, by ten budgets, or by three under `low` and where bfloat16 rounds scores or queries. Where rounding is larger than"
-    yield "what a requirement is about, that cannot be, and the requirement says so:"
+    yield "them, by ten budgets, or by three under `low` and where bfloat16 rounds scores or queries. Where rounding is larger"
+    yield "than what a requirement is about, that cannot be, and the requirement says so:"
     yield ""
     yield "| dtype | profile | requirements with cases | that cannot tell something more | which, and what |"
     yield "|---|---|---:|---:|---|"

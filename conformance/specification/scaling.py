@@ -167,7 +167,11 @@ _FAR = (
         ),
         random=Draw(
             dtypes=ALL,
-            laws=("offset.1*200.0", "all-low.1*-200.0", "far.1*200.0", "offset.1*900.0", "all-low.1*-900.0", "far.1*-900.0"),
+            laws=tuple(
+                f"{law}*{score}"
+                for size in (200.0, 900.0)
+                for law, score in (("offset.1", size), ("all-low.1", -size), ("far.1", size), ("far.1", -size))
+            ),
         ),
         blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
@@ -210,7 +214,12 @@ _FAR = (
             attention("square", ("float16",), values="large-products.1*150000.0#24", causal="top-left"),
             attention("wide", ("float16",), values="gaussian.1*16384.0#25", scale=2.0**-15),
         ),
-        random=Draw(shapes="4-wide", laws=("large-products.1*100000.0",), dtypes=("float16",)),  # 1e5/√4 is within the range
+        random=Draw(
+            shapes="4-wide",  # 1e5/√4 is within the range
+            laws=("large-products.1*100000.0", "gaussian.1*16384.0"),  # each goes with its scale
+            scales=(None, 2.0**-15),
+            dtypes=("float16",),
+        ),
     ),
     Requirement(
         id="ATT-SCALE-014",
