@@ -12,7 +12,7 @@ def _at(score: float, seed: int) -> list[list[AttentionProblem]]:
     """All scores at ``score`` but for one key a row, or as far from 0 as the weights keep their order in 16 bits."""
     return [
         attention("wide", ("float64", "float32"), values=f"far.1*{score}#{seed}"),
-        attention("wide", ("bfloat16",), values=f"far.1*{0.9 * score}#{seed}"),
+        attention("wide", ("bfloat16",), values=f"far.1*{0.8 * score}#{seed}"),
         attention("wide", HALF, values=f"far.1*{0.16 * score}#{seed}"),
         attention("square", F32, values=f"far.1*{score}#{seed + 1}", causal="top-left"),
     ]

@@ -160,7 +160,7 @@ _HIDDEN = (
                 for low in (-300.0, -3000.0)
             ),
             # one key a row so far above the others that 16 bits say which it is
-            attention("wide", HALF, values="far.1*-12000.0#97", mask="right-padding.1:b11k#47"),
+            attention("wide", HALF, values="far.1*-12000.0#97", mask="right-padding.1:b11k#6"),
             attention(_MANY_KEYS, F32_HALF, values="far.1*-104.0#98", mask="right-padding.1:b1qk#98"),
         ),
         random=Draw(
@@ -202,7 +202,7 @@ _HIDDEN = (
                 edits=("low-visible.1*-18000.0#0", "hidden-value.1#0"),
             ),
             *(
-                attention("wide", dtypes, values=f"far.1*{low}#99", mask="right-padding.1:b11k#47", edits=("hidden-value.1#0",))
+                attention("wide", dtypes, values=f"far.1*{low}#99", mask="right-padding.1:b11k#6", edits=("hidden-value.1#0",))
                 for dtypes, low in ((F32_BF16, -90000.0), (HALF, -16000.0))
             ),
         ),
@@ -219,7 +219,7 @@ _HIDDEN = (
                 "wide", ("float64", "float32"), values="spread.1#82", mask="right-padding.1:b11k#47", bias="low.1:qk*-20000.0#82"
             ),
             attention("wide", F32, values="spread.1#83", mask="random.1:b1qk#83", bias="low.1:qk*-20000.0#83"),
-            attention("wide", HALF, values="far.1*-8000.0#100", mask="right-padding.1:b11k#47", bias="low.1:qk*-12000.0#100"),
+            attention("wide", HALF, values="far.1*-8000.0#100", mask="right-padding.1:b11k#6", bias="low.1:qk*-12000.0#100"),
         ),
         random=Draw(
             shapes="core",
