@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from conformance.adapter import Implementation, Support
 from conformance.cases.admissible import (
     LEAST_RATIO,
     LEAST_RATIO_BFLOAT16,
@@ -13,16 +14,22 @@ from conformance.cases.admissible import (
     told_by_none,
 )
 from conformance.cases.random import corpus
+from conformance.checks.items import Effort
 from conformance.dtypes import DTYPES, float_type
 from conformance.errors import ProblemError
+from conformance.faults.functions import CONVENTIONS, attention
+from conformance.faults.maxima import FAULTS
 from conformance.inputs import AttentionInputs
 from conformance.oracle import expect
 from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.problem import AttentionProblem, Problem, Recipe, parse
+from conformance.registry import frameworks
 from conformance.specification import requirements
 from conformance.specification.model import NULLS
 from conformance.values import materialise
 from conformance.values.laws import LAWS
+from conformance.verdict import Outcome
+from tests.support.items import run_item
 
 TESTING = [requirement for requirement in requirements().values() if requirement.judges_values]
 BY_AREA = {area: [r for r in TESTING if r.area == area] for area in dict.fromkeys(r.area for r in TESTING)}
@@ -133,6 +140,22 @@ def test_a_budget_as_wide_as_the_values_is_told_as_blind():
     assert untold["bfloat16", "fused"] == untold["float32", "strict"] == set()
     far = [problem.but(values=Recipe("far", 1, argument=200.0)) for problem in problems]
     assert told_by_none(far)["bfloat16", "eager"] == {"argmax"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "requirement"),
+    [
+        *(("scores-clipped-to-50", f"ATT-{name}") for name in ("SCALE-010", "SCALE-012", "SCALE-014", "MASK-023", "MASK-032")),
+        *(("scores-clipped-to-1e4", f"ATT-{name}") for name in ("SCALE-012", "SCALE-014", "MASK-023")),
+    ],
+)
+def test_clipped_scores_are_seen_in_bfloat16_where_no_profile_is_declared(fault, requirement):
+    """Its weights are then equal. The budgets of scores that differ by ordinary amounts, as wide as V there, let that through."""
+    (found,) = (known for known in FAULTS if known.id == fault)
+    support = Support(dtypes=("bfloat16",), conventions=CONVENTIONS)
+    implementation = Implementation(fault, attention(found.output), support, frameworks()["numpy"])
+    result = run_item(requirement, implementation, Effort(examples=0, free=False, seed=1))
+    assert result.item.outcome is Outcome.WRONG_VALUE
 
 
 def test_null_models_do_what_they_say():
