@@ -219,7 +219,7 @@ _HIDDEN = (
                 "wide", ("float64", "float32"), values="spread.1#82", mask="right-padding.1:b11k#47", bias="low.1:qk*-20000.0#82"
             ),
             attention("wide", F32, values="spread.1#83", mask="random.1:b1qk#83", bias="low.1:qk*-20000.0#83"),
-            attention("wide", HALF, values="far.1*-8000.0#100", mask="right-padding.1:b1qk#6", bias="low.1:qk*-12000.0#100"),
+            attention("wide", HALF, values="far.1*-10000.0#100", mask="right-padding.1:b1qk#6", bias="low.1:qk*-2000.0#100"),
         ),
         random=Draw(
             shapes="core",
