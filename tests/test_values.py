@@ -31,6 +31,7 @@ PINNED = {
     "law heavy": "ec9882bd0faa6b7c",
     "law peaked": "80161d25dc15d3fc",
     "law few-bits": "bfbed437efd9a048",
+    "law far": "4c934f523059b9b5",
     "law flat": "bfd699fce3157780",
     "law frontier": "04760331eadfd292",
     "law offset": "db6fcbb2a081ac61",
@@ -186,6 +187,25 @@ def test_laws_of_far_scores_put_them_where_they_say_with_ordinary_differences(va
     assert 0.5 < found.std(axis=-1).mean() < 4
     if values.startswith("large"):
         assert (found * np.sqrt(8) > 65504).all()
+
+
+@pytest.mark.parametrize(("amount", "dtype"), [(1e5, "float32"), (-16000.0, "float16"), (200.0, "bfloat16")])
+def test_far_scores_are_equal_but_for_one_key_in_three_rows_of_four(amount, dtype):
+    inputs = materialise(parse(f"attention batch=2 heads=2 length=6/13 width=8 dtype={dtype} values=far.1*{amount}#1"))
+    found = scores(inputs) - amount
+    apart, level = np.sort(found[..., [0, 2, 3, 4], :], axis=-1), found[..., [1, 5], :]
+    assert np.abs(apart[..., :-1]).max() < 0.01 * abs(amount)
+    assert np.abs(apart[..., -1] / abs(amount) - 0.125).max() < 0.01
+    assert np.ptp(level, axis=-1).max() < 3
+    assert (level.argmax(axis=-1) == 0).mean() > 0.8
+    assert (np.abs(inputs.value[:, :, 0].astype(np.float64)) == 64).all()
+
+
+def test_far_scores_have_a_key_that_a_causal_row_sees():
+    text = "attention batch=2 heads=3 length=13 width=8 dtype=float32 values=far.1*100000.0#1 causal=top-left"
+    best = scores(materialise(parse(text))).argmax(axis=-1)
+    apart = np.arange(13) % 4 != 1
+    assert (best <= np.arange(13))[..., apart].all()
 
 
 def test_frontier_is_loudest_at_the_edge_of_the_triangle():

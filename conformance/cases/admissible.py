@@ -1,16 +1,19 @@
 """Whether a problem can tell a right implementation from one that does hardly anything: the null models of the specification.
 
 A fixed tolerance may accept an output of zeros. Here each problem must put the null models far outside of its budget, under
-the reference profile of its dtype, or it does not count as a test of values.
+the reference profile of its dtype, or it does not count as a test of values. Under coarser profiles, by which outputs are judged
+that declare them or declare nothing, a requirement needs one problem for each null model.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from conformance.dtypes import float_type, round_to
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.oracle import expect
+from conformance.oracle import Expected, expect
+from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.problem import Problem
 from conformance.values import materialise
 from conformance.verdict import judge
@@ -18,6 +21,7 @@ from conformance.visibility import visible_pairs
 
 LEAST_RATIO = 10.0  # error / budget that a null model must reach
 LEAST_RATIO_BFLOAT16 = 3.0  # for values drawn at random in bfloat16
+LEAST_RATIO_COARSE = 3.0  # where sums are held in 16 bits, or bfloat16 rounds scores or queries too
 
 
 def reference_profile(dtype: str) -> str:
@@ -25,16 +29,43 @@ def reference_profile(dtype: str) -> str:
     return "fused" if float_type(dtype).is_16_bit else "strict"
 
 
-def indistinguishable(problem: Problem, least: float = LEAST_RATIO) -> tuple[str, ...]:
-    """The names of the null models whose error is less than ``least`` budgets on ``problem``."""
+def least_ratio(dtype: str, profile: str) -> float:
+    """The error in budgets of ``profile`` that a null model must reach on some problem of a requirement."""
+    coarse = profile == "low" or (dtype == "bfloat16" and profile not in ("inner32", "fused"))
+    return LEAST_RATIO_COARSE if coarse else LEAST_RATIO
+
+
+def indistinguishable(problem: Problem, least: float = LEAST_RATIO, profile: str = "") -> tuple[str, ...]:
+    """The names of the null models whose error is less than ``least`` budgets on ``problem``, under the reference profile or
+    another."""
     inputs = materialise(problem)
-    expected = expect(inputs, reference_profile(problem.dtype))
-    blind = []
-    for name, output in null_outputs(inputs).items():
-        verdict = judge(round_to(output, problem.dtype), expected)
-        if verdict.r is not None and verdict.r < least:
-            blind.append(name)
-    return tuple(blind)
+    return _within(least, _rounded(inputs, problem), expect(inputs, profile or reference_profile(problem.dtype)))
+
+
+def told_by_none(problems: Iterable[Problem]) -> dict[tuple[str, str], frozenset[str]]:
+    """By dtype and by profile of that dtype, the null models that not one of ``problems`` tells from the truth."""
+    met: dict[tuple[str, str], set[str]] = {}
+    told: dict[tuple[str, str], set[str]] = {}
+    for problem in problems:
+        inputs = materialise(problem)
+        outputs = _rounded(inputs, problem)
+        for profile in TIGHTEST_FIRST[problem.dtype]:
+            judged = problem.dtype, profile
+            met.setdefault(judged, set()).update(outputs)
+            known = told.setdefault(judged, set())
+            if not known >= outputs.keys():
+                known |= outputs.keys() - set(_within(least_ratio(*judged), outputs, expect(inputs, profile)))
+    return {judged: frozenset(met[judged] - told[judged]) for judged in met}
+
+
+def _rounded(inputs: Inputs, problem: Problem) -> dict[str, np.ndarray]:
+    return {name: round_to(output, problem.dtype) for name, output in null_outputs(inputs).items()}
+
+
+def _within(least: float, outputs: dict[str, np.ndarray], expected: Expected) -> tuple[str, ...]:
+    """The names of the ``outputs`` whose error is less than ``least`` budgets everywhere."""
+    ratios = {name: judge(output, expected).r for name, output in outputs.items()}
+    return tuple(name for name, r in ratios.items() if r is not None and r < least)
 
 
 def null_outputs(inputs: Inputs) -> dict[str, np.ndarray]:

@@ -15,6 +15,8 @@ F32_BF16 = ("float32", "bfloat16")
 NO_F16 = ("float64", "float32", "bfloat16")
 NO_BF16 = ("float64", "float32", "float16")
 
+IN_16_BITS = ("fused_q", "fused_qk", "eager", "low")  # profiles that round scores, or what they are made of, to 16 bits
+
 Sizes = tuple[int, int, int, int, int, int, int]  # in the order of _SIZES
 _SIZES = ("batch", "heads", "kv_heads", "query_length", "key_length", "width", "value_width")
 

@@ -6,7 +6,7 @@ from conformance.problem import AttentionProblem, Problem
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, attention, joined, multi_head
 from conformance.specification.combinations import hiding_nothing, of_layout
 from conformance.specification.draw import GENERAL_LAWS, Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
 
 _ASKED: tuple[dict[str, Any], ...] = (
     {"mask": "random.1:b1qk#26"},
@@ -231,6 +231,7 @@ _SIZES = (
         random=Draw(shapes="long", laws=("flat.1", "gaussian.1")),
         exempt="Nearly equal weights over hundreds of keys: the mean of V is the truth to within 16-bit rounding.",
         cannot_tell=("mean", "uniform"),
+        blind=(Blind("float16", ("low",), ("zeros",)), Blind("bfloat16", ("low",), ("zeros", "argmax", "heads"))),
     ),
 )
 
@@ -250,6 +251,7 @@ _BIAS = (
             attention("prime", F32, values="gaussian.1#62"),
             attention(_MANY_ROWS, F32_HALF, values="gaussian.1#63", scale=1.0 / 7.0),
         ),
+        blind=(Blind("bfloat16", ("low",), ("mean", "uniform")),),
     ),
 )
 

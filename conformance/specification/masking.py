@@ -5,7 +5,7 @@ from typing import Any
 from conformance.problem import Problem
 from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
 
 # More than 2¹⁶ pairs of a query and a key, and rows beyond every tile.
 _MANY_PAIRS = (1, 1, 1, 257, 257, 8, 8)
@@ -304,13 +304,20 @@ _PATTERNS = (
                 for dtypes, score in ((F32_HALF, -200.0), (("float64",), -900.0))
                 for tile in (16.0, 32.0, 64.0, 128.0)
             ),
+            *(
+                attention((1, 1, 1, 5, 263, 8, 8), F32_HALF, values=f"far.1*{score}#101", mask="first-tile.1:b1qk*64.0#0")
+                for score in (-200.0, -104.0)
+            ),
+            # the fewer the keys, the less is lost where they are summed in bfloat16
+            attention("wide", ("bfloat16",), values="far.1*-200.0#102", mask="first-tile.1:b1qk*8.0#0"),
         ),
         random=Draw(
             shapes="tile",
-            laws=("spread.1", "all-low.1*-200.0"),
+            laws=("spread.1", "all-low.1*-200.0", "far.1*-200.0", "far.1*-104.0"),
             masks=("first-tile.1*64.0", "first-tile.1*32.0", "first-tile.1*16.0"),
             forms=("b1qk",),
         ),
+        blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
     Requirement(
         id="ATT-MASK-033",

@@ -76,6 +76,19 @@ class Facts:
     thorough: bool
 
 
+@dataclass(frozen=True)
+class Blind:
+    """The NULLS that no designed problem of a requirement tells from the truth where outputs of ``dtype`` are held against the
+    budgets of ``profiles``: their roundings are larger than what the problems are about."""
+
+    dtype: str
+    profiles: tuple[str, ...]
+    nulls: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        assert self.profiles and self.nulls and set(self.nulls) <= set(NULLS), self
+
+
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
     """One testable sentence.
@@ -84,7 +97,8 @@ class Requirement:
     that depend on the implementation, where there are any, of which ``adapts_to`` says in words on what; ``random`` says what
     Hypothesis may draw for it. ``few`` returns those of the designed ones that are put in the quick tier where each shape costs a
     compilation; None stands for all. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
-    purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
+    purpose, and ``exempt`` says why (V = 1, one key …); empty where they must. ``blind`` names those that are lost besides, in
+    which dtypes and under which coarse profiles.
     """
 
     id: str
@@ -100,6 +114,7 @@ class Requirement:
     random: AnyDraw | None = None
     exempt: str = ""
     cannot_tell: tuple[str, ...] = ()
+    blind: tuple[Blind, ...] = ()
 
     def __post_init__(self) -> None:
         match = _ID.fullmatch(self.id)
@@ -108,12 +123,18 @@ class Requirement:
         assert bool(self.exempt) == bool(self.cannot_tell), self.id
         assert bool(self.adapted) == bool(self.adapts_to), self.id
         assert set(self.cannot_tell) <= set(NULLS), self.id
-        assert self.judges_values or not self.cannot_tell, self.id
+        assert self.judges_values or not (self.cannot_tell or self.blind), self.id
+        assert all(set(self.cannot_tell).isdisjoint(lost.nulls) for lost in self.blind), self.id
 
     @property
     def judges_values(self) -> bool:
         """Whether what passes is right, and not only of the due form, repeatable or the like."""
         return self.check in VALUE_CHECKS
+
+    def blind_to(self, dtype: str, profile: str) -> frozenset[str]:
+        """The NULLS, beside those of ``cannot_tell``, that none of its designed problems in ``dtype`` tells under ``profile``."""
+        lost = (blind.nulls for blind in self.blind if blind.dtype == dtype and profile in blind.profiles)
+        return frozenset().union(*lost)
 
     @property
     def area(self) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, joined, multi_head
 from conformance.specification.draw import MultiHeadDraw
 from conformance.specification.model import Requirement
+from conformance.specification.multi_head_blind import blind
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2"
 
@@ -32,6 +33,7 @@ def _multi(
         random=random,
         exempt=exempt,
         cannot_tell=cannot_tell,
+        blind=blind(number),
     )
 
 

@@ -2,7 +2,7 @@
 
 from conformance.specification.build import ALL, F32, F32_HALF, attention, joined, multi_head
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
 
 _IEEE = "IEEE 754-2019"
 
@@ -114,6 +114,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         random=Draw(
             dtypes=("float32", "bfloat16"), shapes="core", laws=("gaussian.1", "spread.1"), edits=("value-between.1*1e37",)
         ),
+        blind=(Blind("bfloat16", ("low",), ("mean", "uniform")),),
     ),
     Requirement(
         id="ATT-NUM-011",

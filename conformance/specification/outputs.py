@@ -2,7 +2,7 @@
 
 from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
 from conformance.specification.draw import GENERAL_LAWS, Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1"
 _RELATION = "Follows from the formula"
@@ -83,6 +83,7 @@ _FORM = (
             attention((1, 1, 1, 64, 129, 8, 8), ALL, values="gaussian.1*1000.0#38"),
         ),
         random=Draw(dtypes=ALL, laws=("peaked.1", "heavy.1")),
+        blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
 )
 

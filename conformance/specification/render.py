@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.specification import SPEC_VERSION, conventions, requirements
-from conformance.specification.model import AREAS, CHECKS, NULLS, Convention, Requirement
+from conformance.specification.model import AREAS, CHECKS, NULLS, Blind, Convention, Requirement
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
 from conformance.values.masks import BIASES, MASKS
@@ -38,12 +39,38 @@ def _introduction() -> Iterator[str]:
     for name, meaning in CHECKS.items():
         yield f"- **{name}**: {meaning}."
     yield ""
-    yield "Each problem that tests values must tell these null models from the truth by ten error budgets, unless the requirement"
-    yield "says why it cannot:"
+    yield "Each problem that tests values must tell these null models from the truth by ten error budgets (of the profile"
+    yield "`strict`, in 16 bit of `fused`), unless the requirement says why it cannot:"
     yield ""
     for name, meaning in NULLS.items():
         yield f"- **{name}** {meaning}."
     yield ""
+    yield from _power()
+
+
+def _power() -> Iterator[str]:
+    """What is lost under coarser profiles, of all requirements at a glance."""
+    judging = [requirement for requirement in requirements().values() if requirement.judges_values]
+    yield "Under every profile by which outputs are judged, one designed case of a requirement in each dtype must tell each of"
+    yield "them, by ten budgets, or by three under `low` and where bfloat16 rounds scores or queries. Where rounding is larger"
+    yield "than what a requirement is about, that cannot be, and the requirement says so:"
+    yield ""
+    yield "| dtype | profile | requirements with cases | that cannot tell something more | which, and what |"
+    yield "|---|---|---:|---:|---|"
+    for dtype, profiles in TIGHTEST_FIRST.items():
+        asked = [r for r in judging if any(problem.dtype == dtype for problem in r.designed())]
+        for profile in profiles:
+            lost: dict[frozenset[str], list[str]] = {}
+            for requirement in asked:
+                if untold := requirement.blind_to(dtype, profile):
+                    lost.setdefault(untold, []).append(requirement.id.removeprefix("ATT-"))
+            said = "; ".join(f"{_in_order(nulls)}: {', '.join(ids)}" for nulls, ids in lost.items())
+            yield f"| {dtype} | `{profile}` | {len(asked)} | {sum(map(len, lost.values()))} | {said or '–'} |"
+    yield ""
+
+
+def _in_order(nulls: Iterable[str]) -> str:
+    return _listed(name for name in NULLS if name in nulls)
 
 
 def _areas() -> Iterator[str]:
@@ -67,7 +94,14 @@ def _requirement(requirement: Requirement) -> Iterator[str]:
     if requirement.exempt:
         yield ""
         yield f"Cannot tell {_listed(requirement.cannot_tell)} from the truth: {requirement.exempt}"
+    if requirement.blind:
+        yield ""
+        yield f"{'Besides, it cannot' if requirement.exempt else 'Cannot'} tell {'; '.join(map(_lost, requirement.blind))}."
     yield ""
+
+
+def _lost(blind: Blind) -> str:
+    return f"{_in_order(blind.nulls)} in {blind.dtype} under {_listed(f'`{name}`' for name in blind.profiles)}"
 
 
 def _cases(requirement: Requirement) -> str:

@@ -1,10 +1,28 @@
 """ATT-SCALE: the factor before softmax, and scores far from 0."""
 
-from conformance.specification.build import ALL, F32, HALF, NO_F16, attention, joined
+from conformance.problem import AttentionProblem
+from conformance.specification.build import ALL, F32, F32_HALF, HALF, IN_16_BITS, NO_F16, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1, equation 1"
+
+
+def _at(score: float, seed: int) -> list[list[AttentionProblem]]:
+    """All scores at ``score`` but for one key a row, or as far from 0 as the weights keep their order in 16 bits."""
+    return [
+        attention("wide", ("float64", "float32"), values=f"far.1*{score}#{seed}"),
+        attention("wide", ("bfloat16",), values=f"far.1*{0.8 * score}#{seed}"),
+        attention("wide", HALF, values=f"far.1*{0.16 * score}#{seed}"),
+        attention("square", F32, values=f"far.1*{score}#{seed + 1}", causal="top-left"),
+    ]
+
+
+# Of keys whose scores of 1e4 and more differ by ordinary amounts, rounded scores do not say which is largest.
+_ORDER_LOST = (
+    Blind("float32", ("bf16x3", "tf32"), ("argmax",)),
+    *(Blind(dtype, IN_16_BITS, ("argmax",)) for dtype in HALF),
+)
 
 _FACTOR = (
     Requirement(
@@ -144,8 +162,18 @@ _FAR = (
             attention("wide", ("float32", *HALF), values="all-low.1*-200.0#16"),
             attention("wide", ("float64",), values="all-low.1*-900.0#16"),
             attention("wide", ("float16",), values="offset.1*20.0#17"),
+            *(attention("wide", F32_HALF, values=f"far.1*{score}#70") for score in (200.0, -200.0)),
+            attention("long", F32_HALF, values="far.1*104.0#71"),
         ),
-        random=Draw(dtypes=ALL, laws=("offset.1*200.0", "all-low.1*-200.0", "offset.1*900.0", "all-low.1*-900.0")),
+        random=Draw(
+            dtypes=ALL,
+            laws=tuple(
+                f"{law}*{score}"
+                for size in (200.0, 900.0)
+                for law, score in (("offset.1", size), ("all-low.1", -size), ("far.1", size), ("far.1", -size))
+            ),
+        ),
+        blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
     Requirement(
         id="ATT-SCALE-011",
@@ -157,8 +185,9 @@ _FAR = (
             attention("wide", ("float16",), values="gaussian.1*4000.0#18"),
             attention("wide", ALL, values="offset.1*10000.0#19"),
             attention("wide", ALL, values="all-low.1*-10000.0#20"),
+            *(attention("wide", ALL, values=f"far.1*{score}#72") for score in (10000.0, -10000.0)),
         ),
-        random=Draw(shapes="core", laws=("offset.1*10000.0", "all-low.1*-10000.0")),
+        random=Draw(shapes="core", laws=("offset.1*10000.0", "all-low.1*-10000.0", "far.1*10000.0", "far.1*-10000.0")),
         exempt="Scores that differ by thousands leave one key in a row.",
         cannot_tell=("argmax",),
     ),
@@ -170,8 +199,10 @@ _FAR = (
         designed=lambda: joined(
             attention("wide", NO_F16, values="offset.1*100000.0#21"),
             attention("square", F32, values="offset.1*100000.0#22", causal="top-left"),
+            *_at(100000.0, 73),
         ),
         random=Draw(shapes="core", laws=("offset.1*100000.0",), dtypes=("float32", "float64")),
+        blind=_ORDER_LOST,
     ),
     Requirement(
         id="ATT-SCALE-013",
@@ -183,7 +214,12 @@ _FAR = (
             attention("square", ("float16",), values="large-products.1*150000.0#24", causal="top-left"),
             attention("wide", ("float16",), values="gaussian.1*16384.0#25", scale=2.0**-15),
         ),
-        random=Draw(shapes="4-wide", laws=("large-products.1*100000.0",), dtypes=("float16",)),  # 1e5/√4 is within the range
+        random=Draw(
+            shapes="4-wide",  # 1e5/√4 is within the range
+            laws=("large-products.1*100000.0", "gaussian.1*16384.0"),  # each goes with its scale
+            scales=(None, 2.0**-15),
+            dtypes=("float16",),
+        ),
     ),
     Requirement(
         id="ATT-SCALE-014",
@@ -194,8 +230,10 @@ _FAR = (
             attention("wide", NO_F16, values="all-low.1*-100000.0#26"),
             attention("wide", ("float16",), values="all-low.1*-16000.0#26"),
             attention("square", F32, values="all-low.1*-100000.0#27", causal="top-left"),
+            *_at(-100000.0, 75),
         ),
         random=Draw(laws=("all-low.1*-100000.0",), dtypes=("float32", "float64")),
+        blind=_ORDER_LOST,
     ),
 )
 

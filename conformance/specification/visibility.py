@@ -1,9 +1,10 @@
 """ATT-MASK, second part: causal alignment, and that what is hidden has no say."""
 
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, NO_BF16, NO_F16, attention, joined
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, IN_16_BITS, NO_BF16, NO_F16, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
 
+_MANY_KEYS = (1, 1, 1, 5, 263, 8, 8)  # the shape of ATT-MASK-032
 _CAUSAL_LAWS = ("spread.1", "frontier.1", "gaussian.1", "signatures.1")
 
 
@@ -158,6 +159,9 @@ _HIDDEN = (
                 )
                 for low in (-300.0, -3000.0)
             ),
+            # one key a row so far above the others that 16 bits say which it is
+            attention("wide", HALF, values="far.1*-12000.0#97", mask="right-padding.1:b11k#6"),
+            attention(_MANY_KEYS, F32_HALF, values="far.1*-104.0#98", mask="right-padding.1:b1qk#98"),
         ),
         random=Draw(
             shapes="core",
@@ -166,6 +170,7 @@ _HIDDEN = (
             forms=("b11k",),
             edits=("low-visible.1*-20000.0",),
         ),
+        blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
     Requirement(
         id="ATT-MASK-024",
@@ -196,6 +201,10 @@ _HIDDEN = (
                 scale=1.0,
                 edits=("low-visible.1*-18000.0#0", "hidden-value.1#0"),
             ),
+            *(
+                attention("wide", dtypes, values=f"far.1*{low}#99", mask="right-padding.1:b11k#6", edits=("hidden-value.1#0",))
+                for dtypes, low in ((F32_BF16, -90000.0), (HALF, -16000.0))
+            ),
         ),
         exempt="In float32 scores of 1e6 are rounded to a sixteenth: what surely shows is a weight given to a hidden key.",
         cannot_tell=("argmax",),
@@ -210,6 +219,7 @@ _HIDDEN = (
                 "wide", ("float64", "float32"), values="spread.1#82", mask="right-padding.1:b11k#47", bias="low.1:qk*-20000.0#82"
             ),
             attention("wide", F32, values="spread.1#83", mask="random.1:b1qk#83", bias="low.1:qk*-20000.0#83"),
+            attention("wide", HALF, values="far.1*-10000.0#100", mask="right-padding.1:b1qk#6", bias="low.1:qk*-2000.0#100"),
         ),
         random=Draw(
             shapes="core",
@@ -219,6 +229,7 @@ _HIDDEN = (
             biases=("low.1*-20000.0",),
             bias_forms=("qk",),
         ),
+        blind=tuple(Blind(dtype, IN_16_BITS, ("argmax",)) for dtype in HALF),
     ),
     Requirement(
         id="ATT-MASK-041",

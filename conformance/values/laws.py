@@ -158,6 +158,34 @@ def all_low(problem: AttentionProblem, query: Stream, key: Stream, value: Stream
     return q_array, k_array, _off_centre(value, v)
 
 
+@LAWS.entry("far")
+def far(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
+    """All scores at ``*a`` (1e4 unless said), but for one key a row: a distance that coarse arithmetic keeps, far from 0.
+
+    Keys spread evenly over the length have a channel each. In three rows of four one of them, no later than a causal limit, lies
+    |a|/8 above all others, far beyond the rounding of scores in 16 bits: it takes all the weight. In rows 1, 5, 9 … scores
+    differ by a quarter, the first of these keys is largest, and its V is 64: whoever gives it all the weight is far off.
+    """
+    q, k, v = _shapes(problem)
+    amount = 1e4 if problem.values.argument is None else problem.values.argument
+    marked = min(q[3] - 1, k[2])
+    q_array, k_array, v_array = 0.25 * query.normal(*q), key.normal(*k), _off_centre(value, v)
+    q_array[..., 0], k_array[..., 0] = 1.0, amount * np.sqrt(float(q[3]))
+    if marked:
+        places = (2 * np.arange(marked) + 1) * k[2] // (2 * marked)
+        k_array[..., 1 : 1 + marked] = np.arange(k[2])[:, None] == places
+        q_array[..., 1 : 1 + marked] *= np.sqrt(float(q[3]))
+        q_array[..., 1] = 0.5 * np.sqrt(float(q[3]))
+        rows = np.flatnonzero(np.arange(q[2]) % 4 != 1)
+        limit = rows + (k[2] - q[2] if problem.causal == "bottom-right" else 0)
+        seen = np.where(problem.causal == "none", marked, np.clip((places <= limit[:, None]).sum(-1), 1, marked))
+        chosen = (query.uniform(*q[:2], len(rows)) * seen).astype(np.int64)
+        top = np.arange(marked) == chosen[..., None]
+        q_array[:, :, rows, 1 : 1 + marked] = top * (abs(amount) / 8.0 * np.sqrt(float(q[3])))
+        v_array[:, :, places[0]] = 64.0 * value.signs(v[0], v[1], v[3])
+    return q_array, k_array, v_array
+
+
 @LAWS.entry("subnormal")
 def subnormal(problem: AttentionProblem, query: Stream, key: Stream, value: Stream) -> Triple:
     """V in the subnormal range of the dtype; q and k ordinary. Flushing to zero is allowed."""
