@@ -212,6 +212,7 @@ def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(monkeypatch
         "bias=gaussian.1:1hqk#3 causal=bottom-right lengths=80,90"
     )
     inputs = materialise(parse(text))
+    monkeypatch.setattr(budget, "EXACT", 0)  # which of two bounds is taken depends on how much is computed at once
     whole = expect(inputs, "strict")
     monkeypatch.setattr(oracle, "SAMPLED_PAIRS", 1000)
     sampled = expect(inputs, "strict")

@@ -18,7 +18,7 @@ from conformance.repro import reproduce
 from conformance.specification import requirements
 from conformance.specification.build import attention, multi_head, sinusoidal
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
-from conformance.specification.second_values import LATER, SECOND
+from conformance.specification.second_values import LATER, LATER_OF, SECOND
 from conformance.values import materialise
 from conformance.verdict import Outcome
 
@@ -255,5 +255,5 @@ def test_a_problem_that_is_asked_twice_exists_and_keeps_its_shape():
         problems = list(requirements()[identifier].designed())
         for seed in seeds:
             first = [p for p in problems if p.values.seed == seed]
-            again = {p.values.seed - LATER for p in problems} & {seed}
+            again = {p.values.seed - LATER_OF.get(identifier, LATER) for p in problems} & {seed}
             assert first and again, f"{identifier} has no problem of seed {seed}"

@@ -90,6 +90,12 @@ PINNED = {
     "edit shrink-query": "1dabda651cb6ee94",
     "edit zero-key": "191bb8c4620f8252",
     "edit value-between": "090d4fbbef3365a2",
+    "edit middle-query": "62f751608befbbb7",
+    "edit middle-key": "c0a2225af551ebe6",
+    "edit middle-value": "121b79fb1c3aaad5",
+    "edit middle-mask": "40ea6dd1819beb2b",
+    "edit middle-bias": "898a293acc589057",
+    "edit exchange-elements": "2c667285a54331be",
     "multi-head": "184d7ead19451488",
     "multi-head shared": "ceebe14731ba56dc",
     "multi-head edit permute-heads": "4547a891792beaac",
@@ -100,6 +106,19 @@ PINNED = {
     "multi-head edit low-visible": "aad92bedb999ed84",
     "multi-head edit suffix": "dfc6710ca3488fc0",
     "multi-head edit scale-output": "b06a96f57f28976a",
+    "multi-head edit middle-query": "f4493f2742ff08f4",
+    "multi-head edit middle-key": "f4493f2742ff08f4",
+    "multi-head edit middle-value": "f4493f2742ff08f4",
+    "multi-head edit middle-mask": "f674c98e14c95290",
+    "multi-head edit middle-weights-query": "9483fae7d4bba802",
+    "multi-head edit middle-weights-key": "71fc4b4715e4817f",
+    "multi-head edit middle-weights-value": "ad81cdf2f310f9d3",
+    "multi-head edit middle-weights-output": "482dcc53cb8fbe24",
+    "multi-head edit middle-weights-query-bias": "28764e6c41e98a68",
+    "multi-head edit middle-weights-value-bias": "961d8f3d2b3d66c1",
+    "multi-head edit middle-weights-output-bias": "079756f329a2db4f",
+    "multi-head edit exchange-elements": "34b80bd7ac4c2e6c",
+    "multi-head edit exchange-weights": "5e2ea749961d1596",
 }
 
 
@@ -117,14 +136,17 @@ def problems() -> dict[str, Problem]:
     masked = base.but(mask=Recipe("right-padding", 6, "b11k"))
     for name in EDITS.names():
         shape = {"kv_heads": 4, "key_length": 5, "value_width": 8} if name == "one-tensor" else {}
-        found[f"edit {name}"] = masked.but(edits=(Recipe(name, 7),), **shape)
+        biased = {"bias": Recipe("gaussian", 5, "qk")} if name == "middle-bias" else {}
+        found[f"edit {name}"] = masked.but(edits=(Recipe(name, 7),), **shape, **biased)
     multi = parse(MULTI_HEAD)
     assert isinstance(multi, MultiHeadProblem)
     found["multi-head"] = multi
     found["multi-head shared"] = multi.but(weights="shared")
     for name in MULTI_HEAD_EDITS.names():
-        source = "cross" if name in ("hidden-key", "hidden-value") else "self"
-        found[f"multi-head edit {name}"] = multi.but(source=source, edits=(Recipe(name, 7),))
+        fields = {"source": "cross"} if name in ("hidden-key", "hidden-value") else {}
+        if name == "middle-mask":
+            fields["mask"] = Recipe("random", 5, "qk")
+        found[f"multi-head edit {name}"] = multi.but(edits=(Recipe(name, 7),), **fields)
     return found
 
 

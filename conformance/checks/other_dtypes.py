@@ -1,7 +1,7 @@
 """Arguments in another dtype than the inputs: taken and right, or refused.
 
 Libraries differ on what they take, and an exception says so. What is taken must count: a bias read as if it had the dtype of
-the inputs, or int32 lengths read as int64, give an output that nobody asked for.
+the inputs, or int32 lengths read as int64, give an output that nobody asked for. What is declared to be declined is not asked.
 """
 
 from copy import copy
@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.dtypes import round_to
-from conformance.errors import LeftOut, Unsupported
+from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, expected_of
@@ -34,7 +34,7 @@ def check_bias_dtype(judging: Judge, subject: Subject, problem: Problem) -> list
     inputs = replace(own, bias=made_bias(problem.but(dtype=WIDE)))
     try:
         run = judging.run_prepared(judging.prepare(subject, problem, route, inputs), subject)
-    except (LeftOut, Failed) as failure:
+    except Failed as failure:
         return [_refused(failure, problem, str(route), profile)]
     output = run.output
     if output.dtype == np.dtype(WIDE):
@@ -54,18 +54,14 @@ def check_lengths_dtype(judging: Judge, subject: Subject, problem: Problem) -> l
     other = copy(subject)
     dtype = "int64" if support.lengths_dtype == "int32" else "int32"
     other.implementation = replace(subject.implementation, support=replace(support, lengths_dtype=dtype))
-    try:
-        judgement = judging.values(other, problem)
-    except LeftOut as declined:
-        return [_refused(declined, problem, "native", judging.profile(subject, problem))]
+    judgement = judging.values(other, problem)
     if judgement.verdict.outcome is Outcome.ERROR:
         return [replace(judgement, verdict=Verdict(Outcome.PASS, f"Refused: {judgement.verdict.message}"))]
     return [judgement]
 
 
-def _refused(failure: LeftOut | Failed, problem: Problem, route: str, profile: str) -> Judgement:
+def _refused(failure: Failed, problem: Problem, route: str, profile: str) -> Judgement:
     """A pass, if the call raised an exception of its own; what is no array, or no memory, is what it is elsewhere."""
-    if isinstance(failure, Failed) and failure.verdict.outcome is not Outcome.ERROR:
+    if failure.verdict.outcome is not Outcome.ERROR:
         return Judgement(problem, route, failure.verdict, profile)
-    message = failure.verdict.message if isinstance(failure, Failed) else str(failure)
-    return Judgement(problem, route, Verdict(Outcome.PASS, f"Refused: {message}"), profile)
+    return Judgement(problem, route, Verdict(Outcome.PASS, f"Refused: {failure.verdict.message}"), profile)

@@ -12,12 +12,14 @@ from functools import partial
 import numpy as np
 
 from conformance.bias import bias
+from conformance.checks.beyond import is_beyond
 from conformance.checks.empty_rows import judge_empty_rows
 from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
 from conformance.checks.several_calls import check_sequence, check_stale
 from conformance.dtypes import float_type
 from conformance.errors import LeftOut
 from conformance.harness import Subject
+from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
 from conformance.problem import Problem
 from conformance.routes import Route
@@ -46,15 +48,16 @@ def check_exact(judging: Judge, subject: Subject, problem: Problem) -> list[Judg
 
 
 def check_beyond(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """As values; but what is not finite, and rows of zeros, are a convention's business; where infinity is due, that alone is."""
+    """As values; but where numbers are beyond what algorithms hold, what is not finite, and rows of zeros, are the business of a
+    convention. Where infinity is due, that alone is."""
     judgement = judging.values(subject, problem)
     if judgement.output is None or judgement.verdict.outcome not in (Outcome.NONFINITE, Outcome.WRONG_VALUE):
         return [judgement]
+    inputs = judging.inputs(judgement.problem)
     expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
-    got = expected.rows_of(judgement.output).astype(np.float64)
-    lost = ~np.isfinite(got) | (got == 0).all(-1, keepdims=True)
-    if not np.isfinite(expected.output).all():
-        lost &= ~np.isfinite(expected.output)
+    got, infinite = expected.rows_of(judgement.output).astype(np.float64), ~np.isfinite(expected.output)
+    lost = infinite if infinite.any() else np.full(got.shape, isinstance(inputs, AttentionInputs) and is_beyond(inputs))
+    lost = lost & (~np.isfinite(got) | (got == 0).all(-1, keepdims=True))
     verdict = judge(judgement.output, replace(expected, judged=expected.judged & ~lost))
     if verdict.outcome is Outcome.PASS:
         verdict = replace(verdict, message=f"{int(lost.sum())} elements are NaN, infinite or 0, which a convention is about.")

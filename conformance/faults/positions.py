@@ -32,6 +32,12 @@ def _limited(size: int, way: Callable[[Array, int], Array]) -> Compute:
     return _at(lambda p, inputs: np.where(p < size, p, way(p, size)))
 
 
+def _zero_columns(inputs: SinusoidalInputs) -> Array:
+    encoding = table(inputs)
+    encoding[:, 64:] = 0
+    return added(inputs, encoding)
+
+
 def _zero_beyond(size: int) -> Compute:
     def compute(inputs: SinusoidalInputs) -> Array:
         encoding = table(inputs)
@@ -71,6 +77,14 @@ _POSITIONS = (
             ("stays", "repeats the last row", _limited(size, lambda p, n: np.full_like(p, n - 1))),
             ("zero", "gives zeros", _zero_beyond(size)),
         )
+    ),
+    fault(
+        "zero-beyond-64-columns",
+        "gives zeros in the columns beyond the 64th",
+        _zero_columns,
+        "ATT-POS-023",
+        "ATT-POS-001",
+        dtypes=("float32",),
     ),
 )
 

@@ -17,6 +17,7 @@ IN_DTYPE = ("ATT-OUT-004", "ATT-OUT-005", "ATT-OUT-006", "ATT-OUT-003")
 OF_WEIGHTS = ("ATT-OUT-013", *IN_DTYPE)  # with V = I the output is the weights
 _LONG_SUM = ("ATT-OUT-038", *IN_DTYPE)
 _LARGE = ("ATT-NUM-010", *IN_DTYPE)
+_FAR = (*_LARGE, "ATT-SCALE-012")
 _64, _WIDE, _TO_16 = ("float64",), ("float64", "float32"), ("float64", "float32", "float16")
 
 _OVERFLOW = (
@@ -117,7 +118,7 @@ def _kept_in(name: str) -> tuple[Fault, ...]:
         stepwise(f"values-accumulated-in-{name}", f"adds up weighted V in {name}", _LONG_SUM, {"mix": partial(_mixed_in, half)}),
         stepwise(f"output-in-{name}", f"rounds the output through {name}", _LARGE, {"mix": partial(_output_in, half)},
                  dtypes=others),
-        rounded_inputs(f"inputs-in-{name}", f"rounds query, key and V to {name}", _LARGE, half, dtypes=others),
+        rounded_inputs(f"inputs-in-{name}", f"rounds query, key and V to {name}", _FAR, half, dtypes=others),
     )  # fmt: skip
 
 

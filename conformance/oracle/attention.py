@@ -212,13 +212,14 @@ def _block(
     narrow = products.dtype != f64
     q64, p64, o64, a64, top64 = (a.astype(f64) if narrow else a for a in (query, weights, output, products, top))
     finite_scores = a64 if scores is products else np.where(np.isfinite(scores), scores, top).astype(f64)
+    logits = (scores - top).astype(f64)
     count: Array | int = key_length if visible is None else budget.visible_count(visible, key_length)
     with np.errstate(over="ignore", invalid="ignore"):
         has_bias = inputs.bias is not None
         error = budget.score_error(q64, tensors.keys, a64, finite_scores, top64, float(tensors.scale), has_bias, kind, unit)
         size, v64 = tensors.unit_of_value, tensors.values
         o64 = o64 if size == 1.0 else o64 / size
-        spread = budget.spread_of_scores(p64, error, v64, o64, visible)
+        spread = budget.spread_of_scores(p64, logits, error, v64, o64, visible)
         rest = budget.value_error(p64, v64, o64, kind, unit) + budget.normalisation_error(p64, finite_scores, top64, v64, unit)
         bound = budget.combine(rest, spread, unit) * size
         bound += budget.underflow(count, kind, unit)

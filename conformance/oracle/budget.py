@@ -16,6 +16,7 @@ from conformance.oracle.profiles import Roundoffs
 
 Array = np.ndarray
 _F32_TINY = 2.0**-126
+_FAR = 300.0  # an error of a score, beyond which sums are taken of logarithms
 _CHUNK = 1 << 21  # elements of the largest temporary array in ``_cap_by_hull``
 EXACT = 1 << 18  # up to so many products of weights and values Σ_j w_j |V_j − O| is added up as it is
 
@@ -100,11 +101,10 @@ def score_error(
     size = abs(scale)
     query_size = np.abs(query)
     key_size_t = key.size.swapaxes(-1, -2)
-    magnitude = np.abs(products)
+    magnitude = unit.scores * np.abs(products)
     if has_bias:
-        magnitude += 2.0 * np.abs(scores)
-    magnitude += np.abs(scores - top)
-    magnitude *= unit.scores
+        magnitude += (2.0 * unit.scores) * np.abs(scores)  # in this order nothing overflows for the lowest number of float64
+    magnitude += unit.scores * np.abs(scores - top)
     magnitude += (3.0 * np.sqrt(query.shape[-1]) * unit.accumulator * size) * product(query_size, key_size_t)
     flushed = flush(kind, unit) * size
     if unit.scaled_query:
@@ -126,6 +126,7 @@ def score_error(
 
 def spread_of_scores(
     weights: Float[Array, "*h lq lk"],
+    logits: Float[Array, "*h lq lk"],
     error: Float[Array, "*h lq lk"],
     value: Numbers,
     output: Float[Array, "*h lq dv"],
@@ -134,19 +135,33 @@ def spread_of_scores(
     """X: how far errors ε of the scores can move the output. A hidden pair has weight 0; its ε does not count.
 
     Σ_j w_j |V_j − O| with w = P (e^ε − 1), divided by Z = Σ P e^{−ε}; where ε is large, no further than the farthest visible
-    value. Of large problems the sum is bounded by Cauchy–Schwarz.
+    value. Of large problems the sum is bounded by Cauchy–Schwarz. ``logits`` are the scores less the largest of their row, −∞
+    where hidden: logarithms of weights, which may have vanished, up to a constant of the row.
     """
-    lift = weights * np.expm1(np.minimum(error, 300.0))
+    error_seen = error if visible is None else np.where(visible, error, 0.0)
+    lift = weights * np.expm1(np.minimum(error, _FAR))
     normaliser = (weights * np.exp(-error)).sum(-1, keepdims=True)
+    far = error_seen.max(-1) > _FAR
+    if far.any():
+        lift[far] = _lift_of_far(np.broadcast_to(logits, weights.shape)[far], error[far])
+        normaliser[far] = 1.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if lift.size * output.shape[-1] <= EXACT:
             bound = _distances(lift, value.array, output) / normaliser
         else:
             bound = _bound_of_distances(lift, value, output) / normaliser
-    error_seen = error if visible is None else np.where(visible, error, 0.0)
     if error_seen.max(initial=0.0) > 0.1:
         _cap_by_hull(bound, error_seen.max(-1) > 0.1, value.array, output, visible)
     return bound
+
+
+def _lift_of_far(logits: Float[Array, "rows lk"], error: Float[Array, "rows lk"]) -> Float[Array, "rows lk"]:
+    """w / Z of rows in which some e^ε overflows, by sums of logarithms."""
+    low = logits - error
+    lowest = low.max(-1, keepdims=True)
+    log_z = lowest + np.log(np.exp(low - lowest).sum(-1, keepdims=True))
+    near: Array = np.exp(np.minimum(logits - log_z, 2.0 * _FAR)) * np.expm1(np.minimum(error, _FAR))
+    return np.where(error > _FAR, np.exp(np.minimum(logits + error - log_z, 2.0 * _FAR)), near)
 
 
 def _distances(

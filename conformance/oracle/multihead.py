@@ -47,6 +47,7 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
 
     q64, k64, v64, p64, o64 = (array.astype(np.float64) for array in (q, k, v, weights_of_keys, attended))
     finite = np.where(np.isfinite(scores), scores, top).astype(np.float64)
+    logits = (scores - top).astype(np.float64)
     error = budget.score_error(
         q64, Numbers(k64), products.astype(np.float64), finite, top.astype(np.float64), float(scale), False, kind, unit
     )
@@ -59,10 +60,10 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
 
     judged = ~empty.any(axis=1)
     if weights.output is None:
-        spread = budget.spread_of_scores(p64, error, values, o64, visible)
+        spread = budget.spread_of_scores(p64, logits, error, values, o64, visible)
         output, bound = _merge(attended), _merge(budget.combine(rest, spread, unit))
     else:
-        output, bound = _through_output(inputs, p64, error, v64, o64, rest, visible, attended, work, kind, unit)
+        output, bound = _through_output(inputs, p64, logits, error, v64, o64, rest, visible, attended, work, kind, unit)
     if dtype == "float64" and not EXTENDED:
         from conformance.oracle.exact import multi_head_attention as exact_multi_head  # mpmath is slow to import
 
@@ -110,6 +111,7 @@ def _score_error_of_projections(query: Array, key: Array, query_error: Array, ke
 def _through_output(
     inputs: MultiHeadInputs,
     weights_of_keys: Array,
+    logits: Array,
     error: Array,
     value: Array,
     attended: Array,
@@ -126,7 +128,9 @@ def _through_output(
     heads, width = value.shape[1], value.shape[-1]
     matrix64 = matrix.astype(np.float64)
     per_head = matrix64.reshape(heads, width, -1)
-    spread = budget.spread_of_scores(weights_of_keys, error, Numbers(value @ per_head), attended @ per_head, visible).sum(axis=1)
+    spread = budget.spread_of_scores(weights_of_keys, logits, error, Numbers(value @ per_head), attended @ per_head, visible).sum(
+        axis=1
+    )
 
     product = _merge(exact) @ matrix.astype(work)
     bias = inputs.weights.output_bias

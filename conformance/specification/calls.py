@@ -314,6 +314,7 @@ _COMPANY = (
         rationale="A module keeps weights, masks and buffers from call to call, and is asked in one shape where it is tested.",
         source="Follows from the formula",
         check="sequence",
+        blind=(Blind("bfloat16", ("low",), ("zeros", "mean", "argmax", "uniform", "heads")),),
         designed=lambda: joined(
             multi_head("square", ALL, values="gaussian.1#110"),
             multi_head("square", values="gaussian.1#130", causal="top-left"),

@@ -3,7 +3,9 @@
 from conformance.problem import AttentionProblem
 from conformance.specification.build import ALL, F32, F32_HALF, HALF, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
+from conformance.specification.model import Blind, Requirement
+
+_ALL = ("zeros", "mean", "argmax", "uniform", "heads")
 
 _FAR = (256.0, 512.0, 1024.0)
 _COUNTS = (256, 512)
@@ -52,8 +54,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         rationale="A first tile without a visible key leaves −∞ as the maximum, or 0 as the sum, and tiles are of up to 512 "
         "keys; by padding on the left all rows begin so.",
         source="flash-attention#2082; flashinfer#1178",
+        blind=(Blind("float16", ("low",), ("zeros", "mean")), Blind("bfloat16", ("low",), _ALL)),
         designed=lambda: joined(
-            _far_by(_FIRST_TILE, F32, "spread.1", 120),
+            _far_by(_FIRST_TILE, F32_HALF, "spread.1", 120),
             _far_by(_FIRST_TILE, F32_HALF, "all-low.1*-200.0", 121),
             _far_by(_FIRST_TILE, ("float64",), "all-low.1*-900.0", 122),
             _far_by({"mask": "first-tile.1:b11k*{tile}#0"}, F32, "all-low.1*-200.0", 123),
@@ -75,6 +78,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         sentence="Exactly 256, 512 or 65,536 keys of more may be visible.",
         rationale="A count of visible keys in 8, 9 or 16 bits is 0 there, and the row counts as empty.",
         source="Follows from the formula; pytorch#162588, on indices that wrap",
+        blind=(Blind("float16", ("low",), ("zeros", "mean", "uniform", "heads")), Blind("bfloat16", ("low",), _ALL)),
         designed=lambda: joined(
             *(attention("long", ALL, values="spread.1#125", mask=f"count.1:b1qk*{float(n)}#{n}") for n in _COUNTS),
             *(attention("long", F32, values="spread.1#126", key_lengths=(n,)) for n in _COUNTS),
@@ -88,6 +92,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         sentence="Outputs over 256, 512 or 65,536 keys, all of them visible, are right.",
         rationale="A number of keys in 8, 9 or 16 bits is 0 there.",
         source="Follows from the formula; pytorch#162588, on indices that wrap",
+        blind=(Blind("bfloat16", ("low",), _ALL),),
         designed=lambda: joined(
             *(attention((1, 2, 2, 2, n, 8, 8), ALL, values="spread.1#129") for n in _COUNTS),
             attention((1, 1, 1, 2, _WRAPS, 1, 1), F32, values="gaussian.1*4.0#130"),

@@ -21,6 +21,7 @@ _SOURCE = (
 )
 _EXEMPT = "Some have one key, which takes all the weight of any model, or one head."
 _BLIND = ("mean", "argmax", "uniform")
+_BLIND_TO_HEADS = (*_BLIND, "heads")  # of one key head, where one key is visible
 ADAPTS_TO = "the tier, and whether each shape costs a compilation"
 
 
@@ -155,6 +156,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "Sizes of every class are right, each beside each other one.",
         "Code takes another way from some size on: whole tiles, the last partial one, the width of a kernel, many batch rows or "
         "heads, counters of 16 bits; and some mistakes need two of them at once.",
+        blind=_BLIND_TO_HEADS,
     ),
     _requirement(
         "ATT-MASK-053",
@@ -173,6 +175,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "causal",
         "Causal attention, in both alignments, is right at sizes of every class.",
         "Tiles above the diagonal are skipped, those below it need no mask, and the frontier crosses the others.",
+        blind=_BLIND_TO_HEADS,
     ),
     _requirement(
         "ATT-MASK-056",

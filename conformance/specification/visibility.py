@@ -253,6 +253,13 @@ _HIDDEN = (
                 mask="right-padding.1:b11k#47",
                 edits=("low-visible.1*-3e8#0", "hidden-value.1#0"),
             ),
+            attention(  # nearly the lowest scores that all algorithms hold
+                "wide",
+                ("float32", "bfloat16"),
+                values="spread.1#84",
+                mask="right-padding.1:b11k#47",
+                edits=("low-visible.1*-1.2e9#0", "hidden-value.1#0"),
+            ),
             attention(
                 "wide",
                 NO_F16,
