@@ -160,7 +160,7 @@ def _lift_of_far(logits: Float[Array, "rows lk"], error: Float[Array, "rows lk"]
     low = logits - error
     lowest = low.max(-1, keepdims=True)
     log_z = lowest + np.log(np.exp(low - lowest).sum(-1, keepdims=True))
-    near: Array = np.exp(np.minimum(logits - log_z, 2.0 * _FAR)) * np.expm1(np.minimum(error, _FAR))
+    near: Array = np.exp(np.minimum(logits - log_z, _FAR)) * np.expm1(np.minimum(error, _FAR))
     return np.where(error > _FAR, np.exp(np.minimum(logits + error - log_z, 2.0 * _FAR)), near)
 
 
