@@ -14,16 +14,18 @@ import numpy as np
 from jaxtyping import Float
 
 from conformance.dtypes import float_type, round_to
-from conformance.inputs import AttentionInputs
+from conformance.inputs import AttentionInputs, MultiHeadInputs
 from conformance.oracle import Expected, expect
 from conformance.oracle.profiles import roundoffs
 
 Array = np.ndarray
 # The largest relative error of the scale, or of what one key counts, that passes for rounding, by dtype.
-OF_SCALE = {"float32": 1e-6, "float16": 1e-4, "bfloat16": 1e-3}
-OF_KEY = {"float32": 1e-6, "float16": 5e-4, "bfloat16": 3e-3}
+OF_SCALE = {"float64": 2e-15, "float32": 1e-6, "float16": 1e-4, "bfloat16": 1e-3}
+OF_KEY = {"float64": 2e-15, "float32": 1e-6, "float16": 5e-4, "bfloat16": 3e-3}
 # And of the results, in unit roundoffs: truncation is off by two thirds of one on the mean.
-OF_OUTPUT = {"float32": 1 / 4, "float16": 1 / 8, "bfloat16": 1 / 8}
+OF_OUTPUT = {"float64": 1 / 4, "float32": 1 / 4, "float16": 1 / 8, "bfloat16": 1 / 8}
+MOST_KEYS = 40  # that are looked at one by one
+ROWS_OF_HEAD = 50  # from which on errors of one head are looked at
 STANDARD_ERRORS = 4.0  # that an estimate must exceed the gate by
 STEP = 2.0**-10  # of the central difference, relative to the scale
 
@@ -62,16 +64,15 @@ class Bias:
         return f"{self.words.format(estimate)}, beyond the gate {self.gate:.2g}, though each is within its budget."
 
 
-def directions(inputs: AttentionInputs, expected: Expected, profile: str) -> Iterator[Direction]:
-    """Those along which the budget is narrow enough to show an error of the size of the gate.
-
-    ``inputs`` have no mask, bias, causal or key lengths.
-    """
+def directions(inputs: AttentionInputs | MultiHeadInputs, expected: Expected, profile: str) -> Iterator[Direction]:
+    """Those along which the budget is narrow enough to show an error of the size of the gate; of multi-head attention those of
+    results alone."""
 
     def tells(direction: Direction) -> bool:
         return bool(np.linalg.norm(np.where(expected.judged, direction.slope / expected.budget, 0.0)) > 1 / (3 * direction.gate))
 
-    yield from filter(tells, _of_weights(inputs, expected))
+    if isinstance(inputs, AttentionInputs):
+        yield from filter(tells, _of_weights(inputs, expected))
     unit = roundoffs(profile, expected.dtype)
     # sums held in 16 bits stand still, each time on the same side
     if unit.accumulator < float_type("float16").unit_roundoff:
@@ -79,10 +80,20 @@ def directions(inputs: AttentionInputs, expected: Expected, profile: str) -> Ite
 
 
 def _of_results(expected: Expected, gate: float) -> Iterator[Direction]:
+    """Of all results; in 16 bit, where it takes fewer of them, of each channel and of each head of many rows too."""
     output = expected.output.astype(np.float64)
     of_sum = "The errors are those of weights that sum to 1 + {}, or of results rounded towards 0 or away from it"
     yield Direction(of_sum, output, gate)
     yield Direction("The errors are those of results rounded upwards, or downwards, by a relative {}", np.abs(output), gate)
+    if not float_type(expected.dtype).is_16_bit:
+        return
+    for word, axis in (("head", 1), ("channel", output.ndim - 1)):
+        parts = output.shape[axis]
+        if word == "head" and (output.ndim < 4 or output[..., 0].size < ROWS_OF_HEAD * parts):
+            continue
+        for index in range(parts):
+            alone = np.where(np.arange(parts).reshape([-1 if n == axis else 1 for n in range(output.ndim)]) == index, output, 0.0)
+            yield Direction(f"The errors are those of a factor of 1 + {{}} on the results of {word} {index}", alone, 2.0 * gate)
 
 
 def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Direction]:
@@ -90,9 +101,24 @@ def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Directi
     yield Direction("The errors are those of a scale off by a relative {}", derivative_by_scale(inputs), OF_SCALE[dtype])
     weights, value = weights_of(inputs), inputs.value.astype(np.float64)
     value = np.repeat(value, output.shape[1] // value.shape[1], axis=1)
-    for key in range(weights.shape[-1]):
-        slope = weights[..., key, None] * (value[:, :, key, None] - output)
-        yield Direction(f"The errors are those of key {key} counted 1 + {{}} times", slope, OF_KEY[dtype])
+
+    def of(counted: Float[Array, "b h lq lk"], words: str) -> Direction:
+        """Keys counted 1 + β times where ``counted`` is 1: β · (Σ P V − O Σ P) over those."""
+        part = weights * counted
+        slope = part @ value - output * part.sum(-1, keepdims=True)
+        return Direction(f"The errors are those of {words} counted 1 + {{}} times", slope, OF_KEY[dtype])
+
+    queries, keys = weights.shape[-2:]
+    index = np.arange(keys)
+    for key in range(keys if keys <= MOST_KEYS else 0):
+        yield of((index == key).astype(np.float64), f"key {key}")
+    distance = np.abs(np.arange(queries)[:, None] - index)
+    for words, counted in (
+        ("the later half of the keys", index >= keys // 2),
+        ("every second key", index % 2 == 1),
+        ("keys more than 3 places away", distance > 3),
+    ):
+        yield of(np.broadcast_to(counted, (queries, keys)).astype(np.float64), words)
 
 
 def derivative_by_scale(inputs: AttentionInputs) -> Float[Array, "b h lq dv"]:

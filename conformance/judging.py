@@ -13,12 +13,12 @@ import numpy as np
 from cachetools import LRUCache
 
 from conformance.adapter import Support
-from conformance.bias import OF_SCALE, Direction, directions
+from conformance.bias import Direction, directions
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
 from conformance.errors import Declined, ProblemError, Unsupported, demand_own, end_if_forked, told
 from conformance.harness import Subject
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.oracle import Expected, expect
 from conformance.oracle.profiles import DECLARABLE, FLUSHING, TIGHTEST_FIRST, UNDECLARED, looser
 from conformance.prepared import PreparedCall
@@ -124,9 +124,9 @@ class Judge:
         return _keep(self._expected, (problem.text, profile if scale is None else f"{profile}*{scale!r}"), make)
 
     def directions(self, problem: Problem, profile: str, support: Support) -> tuple[Direction, ...]:
-        """Along which errors of ``problem`` are looked through, none where it is no plain attention or the dtype has no gates."""
+        """Along which errors of ``problem`` are looked through; none of an encoding."""
         inputs = self.inputs(problem)
-        if not isinstance(inputs, AttentionInputs) or problem.dtype not in OF_SCALE:
+        if isinstance(inputs, SinusoidalInputs):
             return ()
         expected = self.expected(problem, profile, support)
         return _keep(self._directions, (problem.text, profile), lambda: tuple(directions(inputs, expected, profile)))

@@ -9,10 +9,11 @@ from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, Sinusoi
 
 
 def rounded_scale(inputs: Inputs, dtype: str | None) -> float | None:
-    """The scale, given or 1/√d, rounded to ``dtype``; None where the inputs are no more exact than that."""
+    """The scale, given or 1/√d, rounded to ``dtype``; None where that is no less exact than what it is multiplied by: scores in
+    float32 at least, beside 16-bit inputs too."""
     if dtype is None or isinstance(inputs, SinusoidalInputs):
         return None
-    if float_type(dtype).unit_roundoff <= float_type(inputs.query.dtype.name).unit_roundoff:
+    if not float_type(dtype).is_16_bit and float_type(dtype).unit_roundoff <= float_type(inputs.query.dtype.name).unit_roundoff:
         return None
     given = inputs.scale
     return float(round_to(np.asarray(1.0 / np.sqrt(_width(inputs)) if given is None else given, np.float64), dtype))

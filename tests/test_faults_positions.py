@@ -23,13 +23,14 @@ PROBLEMS = joined(
 )
 LONG = sinusoidal(5100, 4, ("float64",), **ASKED)
 LONGEST = sinusoidal(33000, 2, ("float64",), **ASKED)[0]
+WIDE = sinusoidal(3, 80, **ASKED)
 SLIGHT = ("angle-in-float32", "frequency-in-float32", "table-in-float32", "angle-by-steps")
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in SLIGHT])
 def test_shows_where_it_can_and_nowhere_else(name):
     far = "-in-" in name or "-beyond-" in name
-    assert_shows_only_where_it_can(FAULTS[name], [*PROBLEMS, *LONG, LONGEST] if far else PROBLEMS)
+    assert_shows_only_where_it_can(FAULTS[name], [*PROBLEMS, *LONG, *WIDE, LONGEST] if far else PROBLEMS)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -1,8 +1,8 @@
 """What rows that see no key may give: zeros, NaN, or a mean of V.
 
 Which of them is a convention (CON-EMPTY-ROW), and may depend on what hides the keys: a mask, −∞ in a bias, key lengths, causal.
-A bias of the lowest finite number hides keys too, beside others; where all are so low, they may also count by their scores, or
-alike (CON-LOWEST-BIAS). Anything else is in no library's documentation, and may be noise or another row's data.
+A bias of the lowest finite number hides keys too, beside others; where all are so low, they may also count, by their scores,
+alike, or part by part (CON-LOWEST-BIAS). Anything else is in no library's documentation, and may be noise or another row's data.
 """
 
 from collections.abc import Iterator
@@ -38,6 +38,8 @@ def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdi
         return Verdict(Outcome.PASS, "Each row sees a key.")
     got = output.astype(np.float64)
     unknown = unknown & ~np.isnan(got).all(-1) & ~is_nothing(got, inputs)
+    if unknown.any() and isinstance(inputs, AttentionInputs) and inputs.bias is not None:
+        unknown &= ~_between_visible(got, inputs)
     for mean, known in _means(inputs):
         if not unknown.any():
             break
@@ -54,6 +56,17 @@ def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdi
         index=(*row, 0),
         got=float(got[(*row, 0)]),
     )
+
+
+def _between_visible(got: Float[Array, "b h lq c"], inputs: AttentionInputs) -> Bool[Array, "b h lq"]:
+    """Rows that see keys, all of the lowest bias, and give numbers between their V: some mean of them. Where parts of the keys
+    are merged by log-sum-exps as low as that, their weights are those of the parts."""
+    visible = visible_pairs(inputs)
+    value = np.repeat(inputs.value.astype(np.float64), got.shape[1] // inputs.value.shape[1], axis=1)[:, :, None]
+    low = np.where(visible[..., None], value, np.inf).min(-2)
+    high = np.where(visible[..., None], value, -np.inf).max(-2)
+    slack = COARSE * np.abs(value).max(initial=0.0)
+    return np.asarray(visible.any(-1) & ((low - slack <= got) & (got <= high + slack)).all(-1))
 
 
 def _counting(inputs: AttentionInputs) -> Bool[Array, "b h lq lk"]:
@@ -80,8 +93,6 @@ def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, B
     hidden_by = sum(np.left_shift(pairs, bit, dtype=int) for bit, pairs in enumerate(hidden))
     kinds = [int(kind) for kind in np.unique(hidden_by) if kind]
     equal = _of_equal_weights(inputs)
-    if isinstance(inputs, AttentionInputs) and inputs.bias is not None:
-        yield expect(inputs, "strict").output.astype(np.float64), np.asarray(visible_pairs(inputs).any(-1))
     for count in range(len(kinds), 0, -1):
         for chosen in combinations(kinds, count):
             mean = expect(replace(equal, mask=np.isin(hidden_by, chosen)), "strict")

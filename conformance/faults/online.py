@@ -174,16 +174,6 @@ _MAXIMUM = (
             ("minus-65504", "−65504", -65504.0, _LOW, {"dtypes": ("float64", "float32", "bfloat16")}),
             ("minus-1e9", "−1e9", -1e9, ("ATT-MASK-041",), {"dtypes": ("float64", "float32", "bfloat16")}),
             (
-                "minus-1e20",
-                "−1e20",
-                -1e20,
-                (),
-                {
-                    "equivalent": "Scores below −1e20 are beyond what right algorithms hold: what they give is a convention.",
-                    "dtypes": ("float32", "bfloat16"),
-                },
-            ),
-            (
                 "lowest",
                 "the lowest finite number",
                 -3.4028234e38,

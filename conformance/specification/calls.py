@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.problem import AttentionProblem, Problem
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, attention, joined, multi_head
+from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, Sizes, attention, joined, multi_head
 from conformance.specification.combinations import hiding_nothing, of_layout
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Blind, Requirement
@@ -236,6 +236,17 @@ _SIZES = (
 )
 
 _MANY_ROWS = (2, 5, 5, 29, 31, 21, 21)  # 1/√21 and 1/7 are far from any number of 16 bits
+# As many rows on other paths of code.
+_PATHS: tuple[tuple[Sizes, dict[str, Any]], ...] = (
+    ((2, 6, 2, 29, 31, 21, 21), {}),
+    ((8, 40, 40, 1, 31, 21, 21), {}),
+    ((2, 5, 5, 29, 131, 21, 21), {}),
+    ((2, 5, 5, 29, 31, 64, 64), {}),
+    ((2, 5, 5, 31, 31, 21, 21), {"causal": "top-left"}),
+    (_MANY_ROWS, {"mask": "random.1:b1qk*0.7#61"}),
+    (_MANY_ROWS, {"bias": "gaussian.1:qk#61"}),
+    (_MANY_ROWS, {"key_lengths": (29, 17)}),
+)
 
 _BIAS = (
     Requirement(
@@ -247,11 +258,16 @@ _BIAS = (
         source="Is Flash Attention Stable? (arXiv 2405.02803); biased rounding in low-precision training (arXiv 2510.04212)",
         check="unbiased",
         designed=lambda: joined(
+            attention(_MANY_ROWS, ALL, values="gaussian.1#61"),
+            attention("prime", F32, values="gaussian.1#62"),
+            attention(_MANY_ROWS, F32_HALF, values="gaussian.1#63", scale=1.0 / 7.0),
+            *(attention(sizes, F32_HALF, values="gaussian.1#61", **asked) for sizes, asked in _PATHS),
+        ),
+        few=lambda: joined(
             attention(_MANY_ROWS, F32_HALF, values="gaussian.1#61"),
             attention("prime", F32, values="gaussian.1#62"),
             attention(_MANY_ROWS, F32_HALF, values="gaussian.1#63", scale=1.0 / 7.0),
         ),
-        blind=(Blind("bfloat16", ("low",), ("mean", "uniform")),),
     ),
 )
 

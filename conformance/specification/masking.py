@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.problem import Problem
-from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, attention, joined
+from conformance.specification.build import ALL, F32, F32_HALF, HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
 from conformance.specification.model import Blind, Requirement
 
@@ -74,6 +74,7 @@ _BIASES = (
                 for form in ("b11k", "b1qk", "1hqk", "bhq1", "qk", "bhqk")
             ),
             attention(_MANY_PAIRS, ALL, bias="gaussian.1:qk#58"),
+            attention("wide", ("float64", "float32"), values="gaussian.1#7", bias="low.1:qk*900.0#11"),  # far above 0
             attention("wide", F32, values="gaussian.1#6", bias="distance.1:1hqk#0"),
             attention("wide", ALL, values="gaussian.1#6", bias="gaussian.1:bhqk*4.0#9"),
         ),
@@ -87,6 +88,10 @@ _BIASES = (
         designed=lambda: joined(
             attention("wide", ALL, values="spread.1#7", bias="holes.1:bhqk#10"),
             attention("wide", ALL, values="spread.1#8", bias="holes.1:qk*0.2#11"),
+            attention("decode", ALL, values="spread.1#9", bias="holes.1:bhqk*0.4#12"),
+            attention("decode", F32, values="spread.1#10", bias="holes.1:bhqk*0.6#13", mask="random.1:b1qk*0.8#13"),
+            attention("decode", F32, values="spread.1#11", bias="holes.1:bhqk*0.4#14", key_lengths=(9, 12)),
+            attention("square", F32, values="spread.1#12", bias="holes.1:bhqk*0.7#15", causal="top-left"),
         ),
         random=Draw(shapes="core", biases=("holes.1", "holes.1*0.2"), bias_forms=("qk", "bhqk")),
     ),
@@ -126,6 +131,10 @@ _TOGETHER = (
             attention("wide", ALL, values="spread.1#23", key_lengths=(5, 13)),
             attention("wide", ALL, values="signatures.1#24", key_lengths=(12, 1)),
             attention("wide", ("float64", "float32", "float16"), values="flat.1#25", key_lengths=(6, 3)),
+            attention("prime", ALL, values="spread.1#26", key_lengths=(0, 7, 19)),  # one of no keys beside others
+            attention("prime", F32, values="spread.1#27", key_lengths=(16, 0, 8)),
+            attention("long", ALL, values="spread.1#28", key_lengths=(512,)),  # whole tiles, and fewer than all
+            attention("long", HALF, values="gaussian.1#29", key_lengths=(259,)),
         ),
         random=Draw(shapes="core", key_lengths=True),
     ),

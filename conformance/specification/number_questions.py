@@ -67,7 +67,7 @@ def _infinite_value(ask: Ask, problem: AttentionProblem) -> str:
         return "other"
     if (output[due] == np.inf).all():
         return "exact"
-    return "nan" if np.isnan(output[due]).all() else "other"
+    return "nan" if not np.isfinite(output[due]).any() else "other"
 
 
 NUMBER_CONVENTIONS: tuple[Convention, ...] = (
@@ -95,7 +95,7 @@ NUMBER_CONVENTIONS: tuple[Convention, ...] = (
         "What does an infinity in a visible V give in its channel?",
         "Compensated sums and products of split numbers subtract it from itself",
         _infinite_value,
-        {"nan": "NaN"},
+        {"nan": "NaN, or one of NaN and infinity"},
         values="gaussian.1#9",
         edits=("put-value.1*inf#0",),
     ),

@@ -145,6 +145,10 @@ _FACTOR = (
         designed=lambda: joined(
             *(attention("wide", ALL, values="gaussian.1#28", scale=scale) for scale in (-0.25, -2.0)),
             attention("wide", F32, values="spread.1#29", scale=-0.05, mask="random.1:b1qk#29"),
+            attention("wide", F32, values="gaussian.1#30", scale=-0.3, causal="top-left"),
+            attention("wide", F32, values="gaussian.1#31", scale=-0.3, causal="bottom-right"),
+            attention("wide", F32, values="gaussian.1#32", scale=-0.3, key_lengths=(9, 12)),
+            attention("tall", F32, values="gaussian.1#33", scale=-0.3, bias="gaussian.1:qk#33"),
         ),
         random=Draw(laws=("gaussian.1", "spread.1"), scales=(-0.1, -0.7, -3.0), shapes="core"),
     ),

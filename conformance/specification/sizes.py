@@ -80,8 +80,10 @@ def _arguments(number: int, words: str, problem: AttentionProblem | MultiHeadPro
         elif word in ("top-left", "bottom-right"):
             fields["causal"] = word
         elif word == "key lengths":
-            rows = range(problem.batch)
-            fields["key_lengths"] = tuple(max(1, problem.key_length - row % 3 * (problem.key_length // 3)) for row in rows)
+            keys = problem.key_length
+            cycle = (keys, (keys - 1) // 16 * 16 or (keys - 1) // 8 * 8 or keys, keys - keys // 3)  # all, whole tiles, some
+            first = number % 3 if words == "key lengths" else 0
+            fields["key_lengths"] = tuple(max(1, cycle[(first + row) % 3]) for row in range(problem.batch))
         elif word == "scale":
             fields["scale"] = 0.3
         elif word != "plain":
