@@ -48,12 +48,16 @@ def test_every_designed_case_has_rows_enough_and_can_tell():
     for problem in DESIGNED:
         assert problem.batch * problem.heads * problem.query_length >= 64
         inputs = materialise(problem)
-        for profile in ("strict",) if problem.dtype == "float32" else ("inner32", "fused", "fused_q", "eager"):
+        exact = problem.dtype in ("float32", "float64")
+        for profile in ("strict",) if exact else ("inner32", "fused", "fused_q", "eager"):
             expected = expect(inputs, profile)
             tried = list(directions(inputs, expected, profile))
-            assert len(tried) == 3 + problem.key_length, f"{profile}: {problem.text}"
-            output = round_to(expected.output.astype(np.float64), problem.dtype)
-            assert all(bias(output, expected, direction).excess <= 0.1 for direction in tried), "rounding has no direction"
+            words = " ".join(direction.words for direction in tried)
+            assert "sum to 1" in words and "rounded upwards" in words and "the later half of the keys" in words, problem.text
+            if problem.causal == "none" and problem.bias is None:
+                assert "scale off" in words, f"{profile}: {problem.text}"
+            output = expected.output.astype(inputs.query.dtype)
+            assert all(bias(output, expected, direction).excess <= 0.2 for direction in tried), "rounding has no direction"
 
 
 def test_the_derivative_is_that_of_the_formula():

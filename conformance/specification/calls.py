@@ -183,6 +183,7 @@ _SIZES = (
             attention((1, 2, 2, 1, 3, 2, 2), ALL, values="signatures.1#103"),
             attention((2, 3, 3, 3, 3, 2, 2), ALL, values="signatures.1#29"),
         ),
+        few_of=lambda problem: problem.dtype == "float32" or problem.heads == 3,
         random=Draw(shapes="small"),
     ),
     Requirement(
@@ -320,6 +321,10 @@ _COMPANY = (
             attention("square", values="gaussian.1#130", causal="top-left"),
             attention("wide", values="gaussian.1#150", mask="random.1:b1qk#26"),
             attention("wide", values="gaussian.1#170", key_lengths=(5, 11)),
+        ),
+        few=lambda: joined(
+            attention("wide", F32_BF16, values="gaussian.1#110"),
+            attention("square", values="gaussian.1#130", causal="top-left"),
         ),
     ),
     Requirement(

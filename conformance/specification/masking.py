@@ -78,6 +78,7 @@ _BIASES = (
             attention("wide", F32, values="gaussian.1#6", bias="distance.1:1hqk#0"),
             attention("wide", ALL, values="gaussian.1#6", bias="gaussian.1:bhqk*4.0#9"),
         ),
+        few_of=lambda problem: problem.dtype == "float32" or problem.bias.form == "qk",
         random=Draw(shapes="core", biases=("gaussian.1", "distance.1", "gaussian.1*6.0"), bias_forms=("qk", "bhqk")),
     ),
     Requirement(
@@ -92,6 +93,11 @@ _BIASES = (
             attention("decode", F32, values="spread.1#10", bias="holes.1:bhqk*0.6#13", mask="random.1:b1qk*0.8#13"),
             attention("decode", F32, values="spread.1#11", bias="holes.1:bhqk*0.4#14", key_lengths=(9, 12)),
             attention("square", F32, values="spread.1#12", bias="holes.1:bhqk*0.7#15", causal="top-left"),
+        ),
+        few=lambda: joined(
+            attention("wide", ALL, values="spread.1#7", bias="holes.1:bhqk#10"),
+            attention("wide", ALL, values="spread.1#8", bias="holes.1:qk*0.2#11"),
+            attention("decode", F32, values="spread.1#9", bias="holes.1:bhqk*0.4#12"),
         ),
         random=Draw(shapes="core", biases=("holes.1", "holes.1*0.2"), bias_forms=("qk", "bhqk")),
     ),
@@ -135,6 +141,11 @@ _TOGETHER = (
             attention("prime", F32, values="spread.1#27", key_lengths=(16, 0, 8)),
             attention("long", ALL, values="spread.1#28", key_lengths=(512,)),  # whole tiles, and fewer than all
             attention("long", HALF, values="gaussian.1#29", key_lengths=(259,)),
+        ),
+        few=lambda: joined(
+            attention("wide", ALL, values="spread.1#23", key_lengths=(5, 13)),
+            attention("wide", ALL, values="signatures.1#24", key_lengths=(12, 1)),
+            attention("prime", F32, values="spread.1#26", key_lengths=(0, 7, 19)),
         ),
         random=Draw(shapes="core", key_lengths=True),
     ),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from conformance.problem import Problem
 from conformance.specification.draw import AnyDraw
@@ -96,9 +97,9 @@ class Requirement:
     ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``adapted`` those
     that depend on the implementation, where there are any, of which ``adapts_to`` says in words on what; ``random`` says what
     Hypothesis may draw for it. ``few`` returns those of the designed ones that are put in the quick tier where each shape costs a
-    compilation; None stands for all. ``cannot_tell`` names the NULLS that its cases cannot tell from the truth, by their very
-    purpose, and ``exempt`` says why (V = 1, one key …); empty where they must. ``blind`` names those that are lost besides, in
-    which dtypes and under which coarse profiles.
+    compilation, or ``few_of`` says of each whether it is one of them; without either all are. ``cannot_tell`` names the NULLS that
+    its cases cannot tell from the truth, by their very purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
+    ``blind`` names those that are lost besides, in which dtypes and under which coarse profiles.
     """
 
     id: str
@@ -111,6 +112,7 @@ class Requirement:
     adapted: Callable[[Facts], Iterable[Problem]] | None = None
     adapts_to: str = ""
     few: Callable[[], Iterable[Problem]] | None = None
+    few_of: Callable[[Any], bool] | None = None
     random: AnyDraw | None = None
     exempt: str = ""
     cannot_tell: tuple[str, ...] = ()
@@ -119,6 +121,9 @@ class Requirement:
     def __post_init__(self) -> None:
         match = _ID.fullmatch(self.id)
         assert match and match["area"] in AREAS, self.id
+        if self.few_of is not None:
+            of, designed = self.few_of, self.designed
+            object.__setattr__(self, "few", lambda: [problem for problem in designed() if of(problem)])
         assert self.check in CHECKS, self.check
         assert bool(self.exempt) == bool(self.cannot_tell), self.id
         assert bool(self.adapted) == bool(self.adapts_to), self.id

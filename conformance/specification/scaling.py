@@ -93,6 +93,7 @@ _FACTOR = (
             ),
             attention("grouped-decode", ALL, values="gaussian.1#69", scale=0.1),
         ),
+        few_of=lambda problem: problem.dtype == "float32" or problem.causal == "none",
         random=Draw(laws=("gaussian.1", "signatures.1"), scales=(0.5, 0.125, 0.7, 0.1), shapes="core"),
     ),
     Requirement(
@@ -149,6 +150,10 @@ _FACTOR = (
             attention("wide", F32, values="gaussian.1#31", scale=-0.3, causal="bottom-right"),
             attention("wide", F32, values="gaussian.1#32", scale=-0.3, key_lengths=(9, 12)),
             attention("tall", F32, values="gaussian.1#33", scale=-0.3, bias="gaussian.1:qk#33"),
+        ),
+        few=lambda: joined(
+            *(attention("wide", ALL, values="gaussian.1#28", scale=scale) for scale in (-0.25, -2.0)),
+            attention("wide", F32, values="gaussian.1#30", scale=-0.3, causal="top-left"),
         ),
         random=Draw(laws=("gaussian.1", "spread.1"), scales=(-0.1, -0.7, -3.0), shapes="core"),
     ),
