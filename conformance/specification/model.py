@@ -96,10 +96,10 @@ class Requirement:
 
     ``id`` is permanent. ``designed`` returns the problems made by hand for it, in all dtypes that they are for; ``adapted`` those
     that depend on the implementation, where there are any, of which ``adapts_to`` says in words on what; ``random`` says what
-    Hypothesis may draw for it. ``few`` returns those of the designed ones that are put in the quick tier where each shape costs a
-    compilation, or ``few_of`` says of each whether it is one of them; without either all are. ``cannot_tell`` names the NULLS that
-    its cases cannot tell from the truth, by their very purpose, and ``exempt`` says why (V = 1, one key …); empty where they must.
-    ``blind`` names those that are lost besides, in which dtypes and under which coarse profiles.
+    Hypothesis may draw for it. ``few`` returns those of the designed ones that are put in the quick tier where each shape costs
+    a compilation, or ``few_of`` says of each whether it is one of them; without either all are. ``cannot_tell`` names the NULLS
+    that its cases cannot tell from the truth, by their very purpose, and ``exempt`` says why (V = 1, one key …); empty where they
+    must. ``blind`` names those that are lost besides, in which dtypes and under which coarse profiles.
     """
 
     id: str
