@@ -54,7 +54,7 @@ def test_every_designed_case_has_rows_enough_and_can_tell():
             tried = list(directions(inputs, expected, profile))
             words = " ".join(direction.words for direction in tried)
             assert "sum to 1" in words and "rounded upwards" in words and "the later half of the keys" in words, problem.text
-            if problem.causal == "none" and problem.bias is None:
+            if problem.key_length <= 31 and problem.causal == "none" and problem.bias is None:
                 assert "scale off" in words, f"{profile}: {problem.text}"
             output = expected.output.astype(inputs.query.dtype)
             assert all(bias(output, expected, direction).excess <= 0.2 for direction in tried), "rounding has no direction"

@@ -17,7 +17,7 @@ Array = np.ndarray
 PROBE = ("ATT-OUT-039", "ATT-OUT-040", "ATT-OUT-003")
 EXACT = ("ATT-OUT-040", "ATT-OUT-039", "ATT-OUT-003")
 GATED = ("float32", "float16", "bfloat16")
-_BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 
 
 def _result(change: Callable[[Array, str], Array]) -> Callable[[AttentionInputs], Array]:
@@ -39,7 +39,7 @@ def _in_float64(inputs: AttentionInputs) -> AttentionInputs:
 
 def _cut(whole: Callable[[Array], Array]) -> Callable[[Array, str], Array]:
     """Rounded to the significand of the dtype in another direction."""
-    return lambda result, dtype: significand(_BITS[dtype], whole)(result)
+    return lambda result, dtype: significand(BITS[dtype], whole)(result)
 
 
 def _units_up(result: Array, dtype: str) -> Array:
@@ -101,7 +101,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "weights-truncated",
         "rounds weights towards 0, to the significand of 16 bits",
-        _short_weights(_BITS),
+        _short_weights(BITS),
         *PROBE,
         dtypes=("float16", "bfloat16"),
     ),
