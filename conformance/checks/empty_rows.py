@@ -25,7 +25,7 @@ Array = np.ndarray
 _NONE: dict[str, Any] = {"mask": None, "causal": "none", "key_lengths": None, "bias": None}
 
 
-def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdict:
+def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs, by_lse: bool = False) -> Verdict:
     """Whether each row that sees no key, in multi-head attention in no head, gives one of the known answers.
 
     A mean is of all keys where they are hidden by a finite fill. Where a mask fills so, and a bias of −∞, lengths or causal cut
@@ -34,6 +34,10 @@ def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs) -> Verdi
     """
     assert isinstance(inputs, AttentionInputs | MultiHeadInputs)
     unknown = _empty(inputs)
+    if by_lse and isinstance(
+        inputs, AttentionInputs
+    ):  # a log-sum-exp as low as the lowest number has lost how many keys there are
+        unknown &= ~visible_pairs(inputs).any(-1)
     if not unknown.any():
         return Verdict(Outcome.PASS, "Each row sees a key.")
     got = output.astype(np.float64)

@@ -150,7 +150,7 @@ def check_empty_rows(judging: Judge, subject: Subject, problem: Problem) -> list
         return [judgement]
     verdict = _unless_wrong(judgement.verdict)
     if judgement.verdict.outcome is Outcome.PASS:
-        verdict = judge_empty_rows(judgement.output, judging.inputs(judgement.problem))
+        verdict = judge_empty_rows(judgement.output, judging.inputs(judgement.problem), "+lse" in judgement.profile)
     return [replace(judgement, verdict=verdict)]
 
 
