@@ -94,11 +94,11 @@ class Judge:
     def __init__(self, cache_bytes: int = CACHE_BYTES, *, shares: "Judge | None" = None) -> None:
         self._inputs: _Cache[str, Inputs]
         self._expected: _Cache[tuple[str, str], Expected]
-        self._directions: LRUCache[tuple[str, str], tuple[Direction, ...]]
+        self._directions: _Cache[tuple[str, str], tuple[Direction, ...]]
         if shares is not None:
             self._inputs, self._expected, self._directions = shares._inputs, shares._expected, shares._directions
         else:
-            self._directions = LRUCache(16)
+            self._directions = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(direction.slope for direction in kept))
             self._inputs = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(kept.arrays().values()))
             self._expected = _Cache(cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged)))
 
@@ -262,7 +262,7 @@ def _bytes(arrays: Any) -> int:
     return sum(array.nbytes for array in arrays) + 1
 
 
-def _keep(cache: LRUCache[Any, Any], key: Any, make: Callable[[], _Kept]) -> _Kept:
+def _keep(cache: _Cache[Any, Any], key: Any, make: Callable[[], _Kept]) -> _Kept:
     try:
         kept: _Kept = cache[key]
         return kept

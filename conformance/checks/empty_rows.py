@@ -30,13 +30,12 @@ def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs, by_lse: 
 
     A mean is of all keys where they are hidden by a finite fill. Where a mask fills so, and a bias of −∞, lengths or causal cut
     off, it is of the keys that the mask hides, or that another of them leaves. It is compared coarsely, since more than one
-    answer is right.
+    answer is right. ``by_lse``: weights are e^(s − lse) and nothing divides by their sum; a log-sum-exp as low as the lowest
+    number has lost how many keys there are, so that rows which see some are not looked at.
     """
     assert isinstance(inputs, AttentionInputs | MultiHeadInputs)
     unknown = _empty(inputs)
-    if by_lse and isinstance(
-        inputs, AttentionInputs
-    ):  # a log-sum-exp as low as the lowest number has lost how many keys there are
+    if by_lse and isinstance(inputs, AttentionInputs):
         unknown &= ~visible_pairs(inputs).any(-1)
     if not unknown.any():
         return Verdict(Outcome.PASS, "Each row sees a key.")

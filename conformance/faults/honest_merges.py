@@ -54,8 +54,8 @@ def weighed_by_lse(inputs: AttentionInputs) -> Array:
     outputs, sums = zip(*_splits(tensors_of(inputs)), strict=True)
     whole = _lse(np.concatenate(sums, axis=-1))
     whole = np.where(whole == -np.inf, whole.dtype.type(0), whole)
-    return sum((np.exp(lse - whole) * output for lse, output in zip(sums[1:], outputs[1:], strict=True)),
-               np.exp(sums[0] - whole) * outputs[0])  # fmt: skip
+    parts_weighed = [np.exp(lse - whole) * output for lse, output in zip(sums, outputs, strict=True)]
+    return sum(parts_weighed[1:], parts_weighed[0])
 
 
 def normalised_by_lse(inputs: AttentionInputs) -> Array:
