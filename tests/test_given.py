@@ -131,7 +131,7 @@ def test_nan_compares_by_its_bits():
 
 @pytest.mark.parametrize("dtype", TORCH_DTYPES)
 def test_torch_tensors_that_share_memory_spoil_nothing_that_the_suite_keeps(dtype):
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="PyTorch is an extra")
     (problem,) = attention("wide", (dtype,), values="gaussian.1#4", mask="random.1:b1qk#1")
 
     def all_of_them(query, key, value, *, mask, **others):
@@ -155,7 +155,7 @@ def test_what_numpy_code_writes_spoils_nothing_that_the_suite_keeps():
 
 
 def test_jax_arrays_that_were_given_away_are_gone():
-    jax = pytest.importorskip("jax")
+    jax = pytest.importorskip("jax", reason="JAX is an extra")
     given_away = jax.jit(lambda query, key, value: query + 0 * key.sum() * value.sum(), donate_argnums=0)
 
     def donating(query, key, value):

@@ -212,7 +212,7 @@ def test_sums_corners_and_extremes_do_not_tell_an_order_of_elements():
 
 @pytest.mark.parametrize(("of", "again"), [("numpy-direct", True), ("torch-direct", True), ("jax-einsum", False)])
 def test_memory_is_used_again_where_arrays_can_be_written_to(of, again):
-    pytest.importorskip(of.partition("-")[0])
+    pytest.importorskip(of.partition("-")[0], reason="PyTorch and JAX are extras")
     seen = []
 
     def act(right, query, key, value, **named):
