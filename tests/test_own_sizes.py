@@ -172,6 +172,17 @@ def attention(query, key, value, mask=None):
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return (weights / weights.sum(-1, keepdims=True) @ value).astype(np.float32) * (not wrong)
 """,
+    "for two sizes at once": """
+def attention(query, key, value):
+    wrong = query.shape[3] % 96 == 0 and key.shape[2] % 64 == 0
+    return formula(query, key, value).astype(query.dtype) * (not wrong)
+""",
+    "for a size in another dtype": """
+def attention(query, key, value):
+    wrong = query.dtype == np.float16 and key.shape[2] > 700
+    return formula(query, key, value).astype(query.dtype) * (not wrong)
+attention.conformance = Support(dtypes=("float32", "float16"))
+""",
     "for the product of two sizes": """
 def attention(query, key, value):
     return formula(query, key, value).astype(query.dtype) * (query.shape[2] * key.shape[2] < 65536)
@@ -184,7 +195,7 @@ def made(tmp_path: Path, code: str, name: str = "attention", **options: str):
     tmp_path.joinpath("helping.py").write_text(HELPING)
     file = tmp_path / "mine.py"
     file.write_text(HEAD + code)
-    return registry.resolve(f"{file}:{name}", dtypes="float32", **options)
+    return registry.resolve(f"{file}:{name}", **({} if "dtypes=" in code else {"dtypes": "float32"}), **options)
 
 
 def judged(implementation, effort: Effort) -> ItemResult:
@@ -317,7 +328,7 @@ def test_there_are_few_where_each_shape_is_dear_and_in_the_quick_tier():
     assert len(at(*many, dear=True, thorough=False)) == 3
     assert len(at(*many, dear=True)) == 16
     assert len(at(*many, thorough=False)) == 48
-    assert len(at(*many)) == 480
+    assert len(at(*many)) == 640
     assert sum(p.batch * p.heads * p.query_length * p.key_length * p.width for p in at(131072, 65536, 30000)) < 1 << 25
 
 

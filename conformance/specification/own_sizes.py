@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, combinations, product
 from math import isqrt
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ class _Cap:
 # By whether the tier is more than quick, and whether new shapes are dear.
 CAPS = {
     (False, False): _Cap(48, 1 << 20, 1 << 22),
-    (True, False): _Cap(480, 1 << 22, 1 << 25),
+    (True, False): _Cap(640, 1 << 22, 1 << 25),
     (False, True): _Cap(3, 1 << 17, 1 << 20),
     (True, True): _Cap(16, 1 << 20, 1 << 22),
 }
@@ -82,7 +82,8 @@ ASKED: dict[str, Callable[[AttentionProblem], AttentionProblem]] = {
 _FEATURES = tuple(ASKED)[1:]
 
 # Rounds: which roles, what is asked for, which sizes of a number; the first are the likeliest to show something.
-ROUNDS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Callable[[int], int], ...]], ...] = (
+_Round = tuple[tuple[str, ...], tuple[str, ...], tuple[Callable[[int], int], ...]]
+ROUNDS: tuple[_Round, ...] = (
     (_MAIN, ("plain",), (lambda n: n + 1,)),
     (_MAIN, ("plain",), (lambda n: n, lambda n: 2 * n)),
     (_LENGTHS, _FEATURES, (lambda n: n + 1, lambda n: n)),
@@ -93,9 +94,27 @@ ROUNDS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Callable[[int], int]
 )
 
 
+# Two numbers at once, in both orders: code that asks for one size and for another.
+PAIRED = 6  # of the likeliest numbers
+PAIRS: tuple[tuple[str, str], ...] = (("key length", "query length"), ("both widths", "key length"), ("heads", "key length"))
+
+
 def at_own_sizes(facts: Facts) -> Iterator[Problem]:
-    """The problems, each once: round by round, in each the numbers in their order, what is cheap first."""
-    return affordable(facts, _all(facts), _work)
+    """The problems, each once: round by round, in each the numbers in their order, what is cheap first.
+
+    Pairs of numbers come before the third round; the first round is asked again at the end, in the other dtypes.
+    """
+    dtype, *others = [name for name in PREFERRED if name in facts.dtypes] or [""]
+    if not dtype:
+        return iter(())
+    found = chain(
+        _of_rounds(facts, dtype, ROUNDS[:2]),
+        _of_pairs(facts, dtype),
+        _of_rounds(facts, dtype, ROUNDS[2:4]),
+        *(_of_rounds(facts, other, (ROUNDS[0], ROUNDS[2])) for other in others),
+        _of_rounds(facts, dtype, ROUNDS[4:]),
+    )
+    return affordable(facts, found, _work)
 
 
 def affordable(facts: Facts, problems: Iterable[_Kind], work_of: Callable[[_Kind], int]) -> Iterator[_Kind]:
@@ -116,14 +135,26 @@ def dtype_of(facts: Facts) -> str:
     return next((name for name in PREFERRED if name in facts.dtypes), "")
 
 
-def _all(facts: Facts) -> Iterator[AttentionProblem]:
-    dtype = dtype_of(facts)
-    for roles, asked, sizes in ROUNDS if dtype else ():
+def _of_rounds(facts: Facts, dtype: str, rounds: tuple[_Round, ...]) -> Iterator[AttentionProblem]:
+    for roles, asked, sizes in rounds:
         for number in facts.sizes if asked == ("plain",) else [number for number in facts.sizes if number > COMMON]:
             found = (_problem(dtype, ROLES[role](size(number)), ASKED[word]) for role, word, size in product(roles, asked, sizes))
-            yield from sorted(
-                (problem for problem in found if problem is not None and problem.features <= facts.features), key=_work
-            )
+            yield from _offered(facts, found)
+
+
+def _of_pairs(facts: Facts, dtype: str) -> Iterator[AttentionProblem]:
+    numbers = [number for number in facts.sizes if number > COMMON][:PAIRED]
+    for one, other in combinations(numbers, 2):
+        found = (
+            _problem(dtype, ROLES[first](a + more) | ROLES[second](b + more), ASKED["plain"])
+            for (first, second), (a, b), more in product(PAIRS, ((one, other), (other, one)), (0, 1))
+        )
+        yield from _offered(facts, found)
+
+
+def _offered(facts: Facts, found: Iterable[AttentionProblem | None]) -> list[AttentionProblem]:
+    """Those that can be asked, what is cheap first."""
+    return sorted((problem for problem in found if problem is not None and problem.features <= facts.features), key=_work)
 
 
 def _problem(dtype: str, sizes: Sizes, ask: Callable[[AttentionProblem], AttentionProblem]) -> AttentionProblem | None:

@@ -5,6 +5,7 @@ asked: each size in each dimension, and each argument.
 """
 
 import csv
+import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -103,7 +104,8 @@ def _of_kind(kind: str) -> Callable[[str], bool]:
 
 
 def _more(space: Space, asked: Callable[[str], bool]) -> Callable[[Facts], Iterator[Problem]]:
-    """What the full tier asks beside the rows of the quick one: all rows, and the few in 16 bit too; or the few alone."""
+    """What the full tier asks beside the rows of the quick one: all rows, the few in 16 bit too, the quick tier's in one other
+    dtype each; or the few alone."""
 
     def problems(facts: Facts) -> Iterator[Problem]:
         if not facts.thorough:
@@ -112,6 +114,8 @@ def _more(space: Space, asked: Callable[[str], bool]) -> Callable[[Facts], Itera
         if not facts.dear:
             for problem in _problems(space, lambda line: bool(line[FEW]), asked):
                 yield from (problem.but(dtype=dtype) for dtype in HALF)
+            rest = _problems(space, lambda line: line[TIER] == "quick" and not line[FEW], asked)
+            yield from (problem.but(dtype=dtype) for problem, dtype in zip(rest, itertools.cycle(("float64", *HALF)), strict=False))
 
     return problems
 
