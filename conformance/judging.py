@@ -186,20 +186,21 @@ class Judge:
             return Judgement(problem, str(route), failure.verdict, profile)
         verdict = judge(run.output, self.expected(problem, profile, subject.implementation.support))
         if verdict.outcome is Outcome.WRONG_VALUE:
-            verdict = self._through_lse(verdict, run.output, subject, problem, profile)
+            verdict = self._with_additions(verdict, run.output, subject, problem, profile)
         verdict = run.settled(verdict)
         return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output, prepared=prepared)
 
-    def _through_lse(self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
-        """Says so where the output is right for weights that are normalised through a rounded log-sum-exp."""
-        other = looser(profile)
-        if other == profile or isinstance(problem, SinusoidalProblem) or (verdict.r or 0.0) > MOST_OF_LSE:
+    def _with_additions(
+        self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str
+    ) -> Verdict:
+        """Says so where the output is right for weights that are normalised, or merged, through a rounded log-sum-exp."""
+        if isinstance(problem, SinusoidalProblem) or (verdict.r or 0.0) > MOST_OF_LSE:
             return verdict
-        allowed = judge(output, self.expected(problem, other, subject.implementation.support))
-        if allowed.outcome is not Outcome.PASS:
-            return verdict
-        name = other.removesuffix(FLUSHING)
-        return replace(verdict, message=f"{verdict.message} It is within the budget of {name}: {DECLARABLE[name]}.")
+        for other in looser(profile):
+            if judge(output, self.expected(problem, other, subject.implementation.support)).outcome is Outcome.PASS:
+                name = other.removesuffix(FLUSHING)
+                return replace(verdict, message=f"{verdict.message} It is within the budget of {name}: {DECLARABLE[name]}.")
+        return verdict
 
     def profile(self, subject: Subject, problem: Problem) -> str:
         """The declared numerics profile, else ``eager``; with +flushes where that is declared."""

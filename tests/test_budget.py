@@ -56,6 +56,14 @@ def test_weights_normalised_through_the_log_sum_exp_are_within_the_profile_that_
     assert wrong.outcome is Outcome.WRONG_VALUE and "+lse" not in wrong.message
 
 
+def test_parts_moved_towards_each_other_lose_what_their_largest_values_lose_under_the_profile_that_says_so():
+    text = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=spread.1#2 mask=left-padding.1:b11k#2 edits=loud-value.1#2"
+    declared = variants()["honest-moved-by-sigmoids"]
+    assert 0.05 < judged(declared, text).r <= 1.0
+    assert judged(redeclared(declared, profile="strict+lse"), text).r > 10.0
+    assert "+merges" not in judged(_doubled(), text).message
+
+
 def _doubled():
     return Implementation(
         "doubled",
@@ -77,7 +85,7 @@ def test_unknown_profiles_and_additions_are_refused():
     for name in ("strictest", "strict+lsd", "strict+lse+lse", "+lse"):
         with pytest.raises(UsageError, match="Unknown numerics profile"):
             roundoffs(name, "float32")
-    assert set(DECLARABLE) == {*PROFILES, *(f"{name}+lse" for name in PROFILES)}
+    assert set(DECLARABLE) == {f"{name}{addition}" for name in PROFILES for addition in ("", "+lse", "+merges")}
 
 
 def test_float16_that_flushes_subnormal_numbers_says_so():

@@ -21,6 +21,7 @@ from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
+from conformance.oracle.profiles import roundoffs
 from conformance.problem import Problem
 from conformance.routes import Route
 from conformance.verdict import Outcome, Verdict, judge, judge_form
@@ -150,7 +151,8 @@ def check_empty_rows(judging: Judge, subject: Subject, problem: Problem) -> list
         return [judgement]
     verdict = _unless_wrong(judgement.verdict)
     if judgement.verdict.outcome is Outcome.PASS:
-        verdict = judge_empty_rows(judgement.output, judging.inputs(judgement.problem), "+lse" in judgement.profile)
+        by_lse = bool(roundoffs(judgement.profile, judgement.problem.dtype).log_sum_exp)
+        verdict = judge_empty_rows(judgement.output, judging.inputs(judgement.problem), by_lse)
     return [replace(judgement, verdict=verdict)]
 
 

@@ -16,6 +16,7 @@ Array = np.ndarray
 HALF = ("float16", "bfloat16")
 FULL = {"float64": "strict", "float32": "strict"}
 EVERYWHERE = FULL | dict.fromkeys(HALF, "inner32")
+MERGED = {dtype: f"{profile}+merges" for dtype, profile in EVERYWHERE.items()}
 THROUGH_LSE = {dtype: f"{profile}+lse" for dtype, profile in EVERYWHERE.items()}
 
 
@@ -47,6 +48,7 @@ def variants() -> dict[str, Implementation]:
         _implementation("biased-powers-of-two", merges.biased_powers_of_two),
         _implementation("merged-by-lse", merges.merged_by_lse),
         _implementation("weighed-by-lse", merges.weighed_by_lse, THROUGH_LSE),
+        _implementation("moved-by-sigmoids", merges.moved_by_sigmoids, MERGED),
         _implementation("normalised-by-lse", merges.normalised_by_lse, THROUGH_LSE),
         _implementation("compensated", merges.compensated),
         _implementation("fused-multiply-add", merges.fused_multiply_add),

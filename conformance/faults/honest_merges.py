@@ -58,6 +58,16 @@ def weighed_by_lse(inputs: AttentionInputs) -> Array:
     return sum(parts_weighed[1:], parts_weighed[0])
 
 
+def moved_by_sigmoids(inputs: AttentionInputs) -> Array:
+    """The same, each moved towards the next one by a sigmoid, as attention over a ring of devices does: o − σ(Δ)(o − o₂)."""
+    (output, lse), *others = _splits(tensors_of(inputs))
+    for other, its_lse in others:
+        low = np.where(its_lse == -np.inf, its_lse, its_lse - lse)
+        output = output - (1 / (1 + np.exp(-low))).astype(lse.dtype) * (output - other)
+        lse = np.logaddexp(lse, its_lse)
+    return output
+
+
 def normalised_by_lse(inputs: AttentionInputs) -> Array:
     """Weights as e^(s − lse), both as they are: what a backward pass makes of a log-sum-exp that was kept."""
     tensors = tensors_of(inputs)

@@ -221,6 +221,7 @@ def _block(
         o64 = o64 if size == 1.0 else o64 / size
         spread = budget.spread_of_scores(p64, logits, error, v64, o64, visible)
         rest = budget.value_error(p64, v64, o64, kind, unit) + budget.normalisation_error(p64, finite_scores, top64, v64, unit)
+        rest = rest + budget.merging_error(visible, v64, o64, unit)
         bound = budget.combine(rest, spread, unit) * size
         bound += budget.underflow(count, kind, unit)
     if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:

@@ -255,6 +255,20 @@ def normalisation_error(
     return lift
 
 
+def merging_error(
+    visible: Bool[Array, "*h lq #lk"] | None, value: Numbers, output: Float[Array, "*h lq dv"], unit: Roundoffs
+) -> Float[Array, "*h lq dv"] | float:
+    """8 u_m max |V_j| over the visible keys: what o − σ(Δ)(o − o₂) loses where o is large and weighs little in the end."""
+    if not unit.merges:
+        return 0.0
+    size = np.broadcast_to(value.size, (*output.shape[:-2], *value.size.shape[-2:]))
+    if visible is None:
+        return np.broadcast_to(8.0 * unit.merges * size.max(-2, keepdims=True), output.shape)
+    seen = np.broadcast_to(visible, (*output.shape[:-1], size.shape[-2]))
+    rows = [np.where(seen[..., row, :, None], size, 0.0).max(-2) for row in range(output.shape[-2])]
+    return 8.0 * unit.merges * np.stack(rows, axis=-2)
+
+
 def underflow(visible_count: Float[Array, "*h lq 1"] | int, kind: FloatType, unit: Roundoffs) -> Float[Array, "*h lq 1"] | float:
     """What may flush to zero: a product per visible key, and the result itself, to the smallest subnormal (not normal) number."""
     return (visible_count + 1) * flush(kind, unit) + smallest(kind, unit)

@@ -57,6 +57,7 @@ def expect_multi_head(inputs: MultiHeadInputs, profile: str = "strict") -> Expec
     values = Numbers(v64)
     rest = budget.value_error(p64, values, o64, kind, inner) + budget.underflow(count, kind, inner) + p64 @ e_v
     rest = rest + budget.normalisation_error(p64, finite, top.astype(np.float64), values, unit)
+    rest = rest + budget.merging_error(visible, values, o64, unit)
 
     judged = ~empty.any(axis=1)
     if weights.output is None:

@@ -16,7 +16,8 @@ _BF16X3 = 2.0**-16  # of a number given as two of bfloat16
 @dataclass(frozen=True)
 class Roundoffs:
     """Unit roundoffs: ``scores`` u_s, ``probabilities`` u_p, ``accumulator`` u_a, ``output`` u_o, ``scaled_query`` u_q,
-    ``projections`` u_π of the intermediate results of multi-head attention, ``log_sum_exp`` u_l where weights are e^(s − lse).
+    ``projections`` u_π of the intermediate results of multi-head attention, ``log_sum_exp`` u_l where weights are e^(s − lse),
+    ``merges`` u_m where answers of parts of the keys are moved towards each other, o − σ(Δ)(o − o₂).
 
     ``splits``: products are made of shorter numbers, so that not even a product with 1 is exact. ``flushes``: float16 numbers
     below the smallest normal one count as 0.
@@ -29,6 +30,7 @@ class Roundoffs:
     scaled_query: float = 0.0
     projections: float = 0.0
     log_sum_exp: float = 0.0
+    merges: float = 0.0
     splits: bool = False
     flushes: bool = False
 
@@ -48,7 +50,10 @@ PROFILES: dict[str, str] = {
 }
 
 # What may be added to the name of a profile, as in strict+lse.
-ADDITIONS: dict[str, str] = {"lse": "weights are e^(s − lse), normalised by a rounded log-sum-exp and by nothing else"}
+ADDITIONS: dict[str, str] = {
+    "lse": "weights are e^(s − lse), normalised by a rounded log-sum-exp and by nothing else",
+    "merges": "as +lse, and answers of parts of the keys are merged as o − σ(lse₂ − lse)(o − o₂)",
+}
 DECLARABLE: dict[str, str] = PROFILES | {
     f"{name}+{addition}": f"{sentence}; {added}" for addition, added in ADDITIONS.items() for name, sentence in PROFILES.items()
 }
@@ -77,8 +82,8 @@ def roundoffs(profile: str, dtype: str) -> Roundoffs:
         known = ", ".join(PROFILES)
         raise UsageError(f"Unknown numerics profile {profile!r}: use one of {known}, with +{' or +'.join(ADDITIONS)} or without.")
     unit = _of_base(name, dtype)
-    if addition == "lse":
-        unit = replace(unit, log_sum_exp=unit.scores)
+    if addition:
+        unit = replace(unit, log_sum_exp=unit.scores, merges=unit.accumulator if addition == "merges" else 0.0)
     return replace(unit, flushes=declared != profile)
 
 
@@ -100,7 +105,9 @@ def _of_base(name: str, dtype: str) -> Roundoffs:
     return by_name[name]
 
 
-def looser(profile: str) -> str:
-    """The profile with the log-sum-exp allowed; the same where it is already."""
+def looser(profile: str) -> tuple[str, ...]:
+    """The profile with each addition that allows more, from tightest to loosest; none where the last is allowed already."""
     declared = profile.removesuffix(FLUSHING)
-    return profile if "+" in declared else profile.replace(declared, f"{declared}+lse", 1)
+    name, _, addition = declared.partition("+")
+    rest = tuple(ADDITIONS)[tuple(ADDITIONS).index(addition) + 1 :] if addition else tuple(ADDITIONS)
+    return tuple(profile.replace(declared, f"{name}+{more}", 1) for more in rest)
