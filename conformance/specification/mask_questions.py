@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from conformance.dtypes import float_type
 from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs
 from conformance.problem import AttentionProblem, Recipe
@@ -160,10 +161,12 @@ def _alignment(ask: Ask, problem: KeyProblem) -> str:
         return "nan"
     length, surplus = problem.query_length, problem.key_length - problem.query_length
     starts = _starts(length, problem.key_length)
+    rounding = 4.0 * float_type(problem.dtype).unit_roundoff  # two calls may round to different sides
+    negligible = np.maximum(NEGLIGIBLE, rounding * np.abs(plain))
     last = np.zeros(length, dtype=int)
     for start in starts:
         other = ask(problem.but(edits=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
-        still = (np.abs(other - plain) <= NEGLIGIBLE) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
+        still = (np.abs(other - plain) <= negligible) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
         moved = ~np.moveaxis(still, -2, 0).reshape(length, -1).all(axis=1)
         last[moved] = start
     tried = np.array([0, *starts])
