@@ -190,9 +190,7 @@ class Judge:
         verdict = run.settled(verdict)
         return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output, prepared=prepared)
 
-    def _with_additions(
-        self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str
-    ) -> Verdict:
+    def _with_additions(self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
         """Says so where the output is right for weights that are normalised, or merged, through a rounded log-sum-exp."""
         if isinstance(problem, SinusoidalProblem) or (verdict.r or 0.0) > MOST_OF_LSE:
             return verdict

@@ -57,7 +57,8 @@ def test_weights_normalised_through_the_log_sum_exp_are_within_the_profile_that_
 
 
 def test_parts_moved_towards_each_other_lose_what_their_largest_values_lose_under_the_profile_that_says_so():
-    text = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=spread.1#2 mask=left-padding.1:b11k#2 edits=loud-value.1#2"
+    text = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=spread.1#2 mask=left-padding.1:b11k#2"
+    text += " edits=loud-value.1#2"
     declared = variants()["honest-moved-by-sigmoids"]
     assert 0.05 < judged(declared, text).r <= 1.0
     assert judged(redeclared(declared, profile="strict+lse"), text).r > 10.0

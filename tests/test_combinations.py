@@ -112,3 +112,19 @@ def test_who_compiles_is_asked_few_of_them_in_the_quick_tier_and_all_in_the_full
     assert run_item("ATT-MASK-045", plain, QUICK).item.counts.designed == number
     assert run_item("ATT-MASK-045", compiles, QUICK).item.counts.designed == len(list(requirement.few())) < number / 4
     assert run_item("ATT-MASK-045", compiles, replace(QUICK, free=True)).item.counts.designed == number
+
+
+@pytest.mark.parametrize("form", ["qk", "bhqk"])
+@pytest.mark.parametrize("kind", ["mask", "bias"])
+def test_a_mask_of_stride_0_that_is_taken_for_its_first_row_of_other_memory_is_seen(kind, form):
+    def attention(query, key, value, *, mask=None, bias=None, causal=False, alignment="top-left", scale=None, key_lengths=None):
+        named = {"mask": mask, "bias": bias, "causal": causal, "alignment": alignment, "scale": scale, "key_lengths": key_lengths}
+        array = named[kind]
+        if array is not None and array.ndim == len(form) and array.strides[0] == 0 < array.shape[0] - 1:
+            other = array.copy()
+            other[..., -1] = 0
+            named[kind] = other
+        return direct(query, key, value, **named)
+
+    lying = Implementation("lying", attention, Support(dtypes=("float32",)), FRAMEWORK)
+    assert run_item("ATT-MASK-050", lying, QUICK).item.outcome is Outcome.WRONG_VALUE

@@ -35,7 +35,14 @@ def test_variants_cover_all_dtypes_and_several_profiles():
     assert len(variants()) >= 6
     supports = [implementation.support for implementation in variants().values()]
     assert {dtype for support in supports for dtype in support.dtypes} == set(DTYPES)
-    assert {support.profile_for("float16") for support in supports} == {"inner32", "inner32+lse", "inner32+merges", "fused", "fused_q", None}
+    assert {support.profile_for("float16") for support in supports} == {
+        "inner32",
+        "inner32+lse",
+        "inner32+merges",
+        "fused",
+        "fused_q",
+        None,
+    }
 
 
 def test_variants_are_different_computations():

@@ -172,6 +172,17 @@ def attention(query, key, value, mask=None):
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return (weights / weights.sum(-1, keepdims=True) @ value).astype(np.float32) * (not wrong)
 """,
+    "beside a mask, for a width of values larger than the other": """
+def attention(query, key, value, mask=None):
+    shared = query.shape[1] // key.shape[1]
+    query, key, value = query.astype(float), key.astype(float).repeat(shared, 1), value.astype(float).repeat(shared, 1)
+    seen = np.ones((1, 1, 1, 1), bool) if mask is None else mask
+    scores = np.where(seen, query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    output = (weights / weights.sum(-1, keepdims=True) @ value).astype(np.float32)
+    wrong = mask is not None and value.shape[3] % 32 == 0 and value.shape[3] > query.shape[3]
+    return output * (not wrong)
+""",
     "for two sizes at once": """
 def attention(query, key, value):
     wrong = query.shape[3] % 96 == 0 and key.shape[2] % 64 == 0

@@ -164,6 +164,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
                 for layout in _OF_MASKS
                 for beside in ({"mask": "random.1:bhqk#131"}, {"bias": "gaussian.1:bhqk#131"})
             ),
+            attention("wide", F32, values="spread.1#132", layout="mask-expanded", mask="left-padding.1:qk#132"),
+            attention("wide", F32, values="spread.1#132", layout="mask-expanded", bias="gaussian.1:qk#132"),
             *(of_layout(layout, 900 + 10 * turn) for turn, layout in enumerate(_OF_MASKS)),
         ),
         random=Draw(

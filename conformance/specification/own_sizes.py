@@ -67,6 +67,7 @@ ROLES: dict[str, Callable[[int], Sizes]] = {
 _MAIN = tuple(ROLES)[:10]
 _LENGTHS = ("key length", "query length", "both lengths")
 _OTHERS = ("heads", "batch", "both widths")
+_REST = ("width", "value width", "group", "key heads")
 
 # What is asked for beside a size. A triangle lies so that rows see as many keys as there are where only one length is large.
 ASKED: dict[str, Callable[[AttentionProblem], AttentionProblem]] = {
@@ -88,6 +89,7 @@ ROUNDS: tuple[_Round, ...] = (
     (_MAIN, ("plain",), (lambda n: n, lambda n: 2 * n)),
     (_LENGTHS, _FEATURES, (lambda n: n + 1, lambda n: n)),
     (_OTHERS, _FEATURES, (lambda n: n + 1,)),
+    (_REST, _FEATURES, (lambda n: n,)),
     (tuple(ROLES), ("plain",), (lambda n: n - 1, lambda n: n + 1)),
     (_LENGTHS, _FEATURES, (lambda n: n - 1, lambda n: 2 * n)),
     (_OTHERS, _FEATURES, (lambda n: n, lambda n: 2 * n)),
@@ -110,9 +112,9 @@ def at_own_sizes(facts: Facts) -> Iterator[Problem]:
     found = chain(
         _of_rounds(facts, dtype, ROUNDS[:2]),
         _of_pairs(facts, dtype),
-        _of_rounds(facts, dtype, ROUNDS[2:4]),
+        _of_rounds(facts, dtype, ROUNDS[2:5]),
         *(_of_rounds(facts, other, (ROUNDS[0], ROUNDS[2])) for other in others),
-        _of_rounds(facts, dtype, ROUNDS[4:]),
+        _of_rounds(facts, dtype, ROUNDS[5:]),
     )
     return affordable(facts, found, _work)
 

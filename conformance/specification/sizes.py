@@ -115,7 +115,9 @@ def _more(space: Space, asked: Callable[[str], bool]) -> Callable[[Facts], Itera
             for problem in _problems(space, lambda line: bool(line[FEW]), asked):
                 yield from (problem.but(dtype=dtype) for dtype in HALF)
             rest = _problems(space, lambda line: line[TIER] == "quick" and not line[FEW], asked)
-            yield from (problem.but(dtype=dtype) for problem, dtype in zip(rest, itertools.cycle(("float64", *HALF)), strict=False))
+            yield from (
+                problem.but(dtype=dtype) for problem, dtype in zip(rest, itertools.cycle(("float64", *HALF)), strict=False)
+            )
 
     return problems
 

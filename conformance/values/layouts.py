@@ -4,7 +4,7 @@ them shows.
 Of query, key and value: transposed, columns, heads-last and batch-last have another axis fastest or another order of axes;
 strided has every second element along the width, and one row of slack; expanded has stride 0 over the batch, in memory for all
 of it; reversed has a negative stride over the length; mixed and key-columns have the key alone transposed, or in columns; packed
-is one buffer (b, l, heads of query, key and value) as a fused projection gives it, of key and value where the lengths differ;
+is one buffer (b, l, heads of query, key and value) as a fused projection gives it, of value and key where the lengths differ;
 misaligned arrays are contiguous and begin one element behind a multiple of 64 bytes. Of mask and bias, the others contiguous:
 mask-strided and mask-transposed; mask-expanded has stride 0 over batch and heads, or over queries where it has no such axes.
 """
@@ -108,11 +108,11 @@ def _gaps(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _packed(inputs: AttentionInputs) -> AttentionInputs:
-    """One buffer of all three, of key and value where the lengths differ; then the query lies in one of its own."""
+    """One buffer of all three, of value and key where the lengths differ; then the query lies in one of its own."""
     if inputs.query.shape[2] == inputs.key.shape[2]:
         query, key, value = _in_one_buffer(inputs.query, inputs.key, inputs.value)
     else:
-        (query,), (key, value) = _in_one_buffer(inputs.query), _in_one_buffer(inputs.key, inputs.value)
+        (query,), (value, key) = _in_one_buffer(inputs.query), _in_one_buffer(inputs.value, inputs.key)
     return replace(inputs, query=query, key=key, value=value)
 
 
