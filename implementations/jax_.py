@@ -120,16 +120,17 @@ def nn_sdpa(
 ) -> "Array":
     """``jax.nn.dot_product_attention`` under ``jax.jit``; arrays are (batch, length, heads, width)."""
     factor = None if scale is None else np.float64(scale)
-    arguments = _four_axes(mask), _four_axes(bias), factor, _lengths32(key_lengths)
-    output: Array = _compiled(_nn_sdpa, 7)(query, key, value, *arguments, causal)
+    output: Array = _compiled(_nn_sdpa, 7)(query, key, value, mask, bias, factor, key_lengths, causal)
     return output
 
 
 def _nn_sdpa(
     query: "Array", key: "Array", value: "Array", mask: Any, bias: Any, scale: Any, key_lengths: Any, causal: bool
 ) -> "Array":
+    mask, bias = (array[None, None] if array is not None and array.ndim == 2 else array for array in (mask, bias))
+    lengths = None if key_lengths is None else key_lengths.astype("int32")
     output: Array = _jax().nn.dot_product_attention(
-        query, key, value, bias=bias, mask=mask, scale=scale, is_causal=causal, key_value_seq_lengths=key_lengths
+        query, key, value, bias=bias, mask=mask, scale=scale, is_causal=causal, key_value_seq_lengths=lengths
     )
     return output
 
@@ -152,9 +153,9 @@ def einsum(
         raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
     shape = (batch, heads, query_length, key_length)
     visible = _visible(shape, mask, causal, alignment, key_lengths)
-    bias = None if bias is None else _jax().numpy.broadcast_to(bias, shape)
+    full_bias = None if bias is None else np.broadcast_to(np.asarray(bias), shape)
     factor = np.float64(width**-0.5 if scale is None else scale)
-    output: Array = _compiled(_einsum)(query, key, value, visible, bias, factor)
+    output: Array = _compiled(_einsum)(query, key, value, visible, full_bias, factor)
     return output
 
 
@@ -238,14 +239,6 @@ def _visible(shape: tuple[int, ...], mask: Any, causal: bool, alignment: str, ke
     mask, key_lengths = (None if array is None else np.asarray(array) for array in (mask, key_lengths))
     visible = visible_pairs(shape[2], shape[3], mask, causal, alignment, key_lengths)
     return None if visible is None else np.broadcast_to(visible, shape)
-
-
-def _four_axes(array: "Array | None") -> "Array | None":
-    return array[None, None] if array is not None and array.ndim == 2 else array
-
-
-def _lengths32(lengths: "Array | None") -> "Array | None":
-    return None if lengths is None else lengths.astype("int32")
 
 
 _MASKING = {

@@ -25,6 +25,7 @@ from conformance.own_sizes import facts_of
 from conformance.parameters import PARAMETER_FEATURES
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, DtypeResult, Item, Picture, StatusWord, Stratum
+from conformance.specification.few import few
 from conformance.specification.model import Requirement
 from conformance.specification.palette import LARGEST
 from conformance.verdict import Outcome
@@ -114,8 +115,7 @@ class ItemRun:
                 yield "golden", case.problem
         # each shape costs a compilation; what adapts to that asks few problems in every tier
         dear = self.subject.implementation.support.compiles and (not self.effort.free or self.requirement.adapted is not None)
-        designed = self.requirement.few if dear and self.requirement.few else self.requirement.designed
-        for problem in designed():
+        for problem in few(self.requirement) if dear else self.requirement.designed():
             yield "designed", problem
         if self.requirement.adapted is not None:
             for problem in self.requirement.adapted(facts_of(self.subject.implementation, thorough=self.effort.free)):
