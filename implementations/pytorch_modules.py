@@ -37,7 +37,7 @@ def multihead(need_weights: bool) -> Callable[..., Callable[[], "Tensor"]]:
         lengths = (query.shape[1], key.shape[1])
         padding = None if key_lengths is None else torch.arange(lengths[1]) >= key_lengths[:, None]
         if mask is not None and mask.dim() == 4 and mask.shape[1:3] == (1, 1):
-            by_key = mask[:, 0, 0].expand(query.shape[0], -1)
+            by_key = mask[:, 0, 0].expand(query.shape[0], lengths[1])
             padding, mask = by_key if padding is None else padding | by_key, None
         triangle = torch.ones(lengths, dtype=torch.bool).triu(1) if causal else None
         if mask is not None and mask.dim() == 4:

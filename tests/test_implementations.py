@@ -283,6 +283,18 @@ def test_attention_is_within_its_budget(name):
     assert len(judge_all(name, [text.format(dtype) for text in ATTENTION for dtype in dtypes])) >= 3 * len(dtypes)
 
 
+@pytest.mark.parametrize("name", MASKED)
+def test_a_mask_of_queries_is_no_mask_of_keys_where_heads_and_queries_are_single(name):
+    text = (
+        "multi_head_attention batch=3 heads=1 length={} model=2 inner=2 dtype=float32 values=gaussian.1*3.0#1 projection=plain "
+    )
+    texts = [
+        text.format("1/9") + "source=memory output=plain mask=all.1:bhq1#5",
+        text.format("1") + "output=plain mask=all.1:bhq1#5",
+    ]
+    assert judge_all(name, texts)
+
+
 @pytest.mark.parametrize("form", ["qk", "b11k", "b1qk", "1hqk", "bhqk"])
 @pytest.mark.parametrize("name", MASKED)
 def test_multi_head_attention_is_within_its_budget(name, form):

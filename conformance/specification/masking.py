@@ -57,6 +57,7 @@ _FORMS = (
         designed=lambda: joined(
             attention("wide", ALL, values="spread.1#1", mask="empty-rows.1:bhq1#6"),
             attention("wide", F32, values="signatures.1#2", mask="empty-rows.1:bhq1#7"),
+            attention((3, 1, 1, 1, 9, 8, 8), F32, values="spread.1#3", mask="all.1:bhq1#8"),  # (3, 1, 1, 1): a key mask's axes
         ),
         random=Draw(shapes="core", masks=("empty-rows.1",), forms=("bhq1",)),
     ),
