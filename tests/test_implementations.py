@@ -1,71 +1,22 @@
-"""The built-in implementations: conversion keeps numbers and strides, each agrees with a calculation by hand, and the tutorials'
-systems are wrong in the ways that they are known for."""
+"""The built-in implementations: conversion keeps numbers and strides, each agrees with a calculation by hand."""
 
 import sys
 from contextlib import nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from conformance import registry
-from conformance.adapter import Implementation, Surrounds
+from conformance.adapter import Surrounds
 from conformance.dtypes import DTYPES, float_type
 from conformance.errors import Unsupported
 from conformance.harness import Subject
-from conformance.inputs import Weights
-from conformance.judging import Judge
 from conformance.problem import LAYOUTS, parse
 from conformance.values import materialise
 from conformance.values.layouts import lay_out
-from conformance.verdict import Outcome
-
-ALL = registry.builtin()
-
-
-def of(operation: str) -> list[str]:
-    return [name for name, implementation in ALL.items() if implementation.operation == operation]
-
-
-def usable(name: str) -> Implementation:
-    implementation = ALL[name]
-    reason = implementation.missing()
-    if reason:
-        pytest.skip(reason)
-    return implementation
-
-
-def usable_framework(name: str):
-    framework = registry.frameworks()[name]
-    reason = framework.missing("cpu")
-    if reason:
-        pytest.skip(reason)
-    return framework
-
-
-def call(implementation: Implementation, *arrays, **named):
-    """The function's output as NumPy, for NumPy arguments with heads before length."""
-    framework, support = implementation.framework, implementation.support
-    swap = support.axes == "blhd" and implementation.operation == "attention"
-
-    def convert(argument):
-        if isinstance(argument, Weights):
-            given = {field.name: getattr(argument, field.name) for field in fields(Weights)}
-            return Weights(**{name: convert(array) for name, array in given.items()})
-        if not isinstance(argument, np.ndarray):
-            return argument
-        swapped = argument.swapaxes(1, 2).copy() if swap and argument.ndim == 4 and argument.dtype != bool else argument
-        return framework.from_numpy(swapped, support.device)
-
-    with framework.surroundings("float64") if isinstance(framework, Surrounds) else nullcontext():
-        arguments = [convert(array) for array in arrays]
-        if len(arrays) > 2 and all(array is arrays[0] for array in arrays[:3]):
-            arguments[:3] = [arguments[0]] * 3
-        result = implementation.function(*arguments, **{key: convert(value) for key, value in named.items()})
-        output = framework.to_numpy(framework.wait(result() if support.binds else result))
-    return output.swapaxes(1, 2) if swap else output
-
+from tests.support.builtin import ALL, call, identity_weights, judge_all, of, tokens, usable, usable_framework
 
 # ---- frameworks
 
@@ -202,18 +153,6 @@ def test_attention_by_hand(name):
     np.testing.assert_allclose(output.astype(float), expected, rtol=8 * kind.unit_roundoff)
 
 
-def tokens(dtype=np.float64):
-    """Two tokens of width 4 whose scores with themselves, over √4, are ln 3, 0 and 0, 0: weights 3/4, 1/4 and 1/2, 1/2."""
-    x = np.zeros((1, 2, 4), dtype)
-    x[0, 0, 0] = np.sqrt(2.0 * np.log(3.0))
-    return x
-
-
-def identity_weights(output: bool, dtype=np.float64) -> Weights:
-    eye = np.eye(4, dtype=dtype)
-    return Weights(query=eye, key=eye, value=eye, output=eye if output else None)
-
-
 @pytest.mark.parametrize("name", of("multi_head_attention"))
 def test_multi_head_attention_by_hand(name):
     implementation = usable(name)
@@ -261,19 +200,6 @@ MULTI_HEAD = (
     _MULTI_HEAD.format("4") + "projection=plain output=none source=self mask=left-padding.1:{}#6",
 )
 MASKED = ("numpy-multi-head", "jax-multi-head", "torch-mha", "torch-mha-weights", "document-003-multi-head")
-
-
-def judge_all(name: str, texts) -> list[float]:
-    """r of the problems that the implementation takes, each of which must pass."""
-    subject, judge, found = Subject(usable(name)), Judge(), []
-    for text in texts:
-        try:
-            judgement = judge.values(subject, parse(text))
-        except Unsupported:
-            continue
-        assert judgement.verdict.outcome is Outcome.PASS, f"{text}: {judgement.verdict.message}"
-        found.append(judgement.verdict.r)
-    return found
 
 
 @pytest.mark.parametrize("name", of("attention"))
@@ -338,73 +264,6 @@ def test_a_backend_without_masks_is_causal_from_the_bottom_right():
     query, key, value = three(8, 8)
     expected = direct(query, key, value, causal=True, alignment="bottom-right")
     torch.testing.assert_close(without_mask("MATH")(query, key, value, causal=True), expected, rtol=1e-12, atol=1e-12)
-
-
-# ---- the tutorials' systems, and what is wrong with them
-
-
-def random_weights(seed: int = 0) -> tuple[np.ndarray, Weights]:
-    generator = np.random.default_rng(seed)
-    x = generator.normal(size=(1, 5, 4))
-    blocks = [np.kron(np.eye(2), generator.normal(size=(2, 2))) for _ in range(3)]
-    return x, Weights(query=blocks[0], key=blocks[1], value=blocks[2], output=generator.normal(size=(4, 4)))
-
-
-def test_document_001_divides_by_the_root_of_the_embedding():
-    x, weights = random_weights()
-    theirs = call(usable("document-001-attention"), x, x, x, weights, num_heads=2)
-    halved = Weights(**weights.arrays() | {"query": weights.query / np.sqrt(2.0)})  # √2 becomes √4
-    np.testing.assert_allclose(theirs, call(ALL["numpy-multi-head"], x, x, x, halved, num_heads=2), rtol=1e-10)
-    assert not np.allclose(theirs, call(ALL["numpy-multi-head"], x, x, x, weights, num_heads=2), rtol=1e-3)
-
-
-def test_document_001_as_printed_does_not_apply_its_projections():
-    x, weights = random_weights()
-    others = Weights(**weights.arrays() | {"query": -weights.query, "value": 3.0 * weights.value})
-    implementation = usable("document-001-as-printed")
-    outputs = [call(implementation, x, x, x, given, num_heads=2) for given in (weights, others)]
-    assert np.array_equal(*outputs)
-
-
-def test_document_003_numpy_overflows_and_widens():
-    implementation = usable("document-003-numpy")
-    large = call(implementation, tokens() * 40.0, tokens(), tokens(), identity_weights(False), num_heads=1)
-    assert np.isnan(large[0, 0]).any()
-    narrow = tokens(np.float32)
-    widened = call(implementation, narrow, narrow, narrow, identity_weights(False, np.float32), num_heads=1)
-    assert widened.dtype == np.float64
-    with pytest.raises(ValueError, match="one head"):
-        call(implementation, tokens(), tokens(), tokens(), identity_weights(False), num_heads=2)
-
-
-def test_document_000_takes_its_root_in_float32():
-    """1/√2 is off by 2⁻²⁶ or so: far beyond float64, unseen in float32. Document 003's is right in both."""
-    text = (
-        "multi_head_attention batch=2 heads=2 length=5 model=4 inner=4 dtype={} values=gaussian.1#1 source=self projection=bias "
-        "output=bias"
-    )
-    subject, judge = Subject(usable("document-000-multi-head")), Judge()
-    assert judge.values(subject, parse(text.format("float64"))).verdict.r > 1e3
-    assert judge.values(subject, parse(text.format("float32"))).verdict.outcome is Outcome.PASS
-    assert judge_all("document-003-multi-head", [text.format("float64"), text.format("float32")])
-
-
-@pytest.mark.parametrize("name", ["document-000-multi-head", "document-001-attention", "document-003-multi-head"])
-def test_the_tutorials_finite_fill_averages_empty_rows_and_does_not_fit_float16(name):
-    implementation = usable(name)
-    x, mask = tokens(), np.array([[False, False], [True, True]])
-    output = call(implementation, x, x, x, identity_weights(True), num_heads=1, mask=mask)
-    np.testing.assert_allclose(output[0, 0], x[0].mean(axis=0))
-    half = tokens(np.float16)
-    with pytest.raises(RuntimeError, match="overflow"):
-        call(implementation, half, half, half, identity_weights(True, np.float16), num_heads=1, mask=mask)
-
-
-@pytest.mark.parametrize(("length", "width"), [(4, 5), (5001, 4)])
-def test_document_000_has_no_odd_width_and_no_position_beyond_its_table(length, width):
-    implementation = usable("document-000-positional")
-    with pytest.raises(RuntimeError):
-        call(implementation, length, width, dtype=implementation.framework.dtype_of("float32"))
 
 
 def test_bfloat16_is_computed_in_float32_by_numpy():

@@ -1,7 +1,7 @@
 """Short notation for designed problems: a palette shape or sizes, recipes as texts, one problem in several dtypes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from conformance.dtypes import DTYPES
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
@@ -18,6 +18,7 @@ NO_BF16 = ("float64", "float32", "float16")
 IN_16_BITS = ("fused_q", "fused_qk", "eager", "low")  # profiles that round scores, or what they are made of, to 16 bits
 
 Sizes = tuple[int, int, int, int, int, int, int]  # in the order of _SIZES
+_Kind = TypeVar("_Kind", bound=Problem)
 _SIZES = ("batch", "heads", "kv_heads", "query_length", "key_length", "width", "value_width")
 
 
@@ -69,6 +70,6 @@ def sinusoidal(length: int, width: int, dtypes: Sequence[str] = F32, **fields: A
     return [SinusoidalProblem(length=length, width=width, dtype=dtype, **fields) for dtype in dtypes]
 
 
-def joined(*lists: Iterable[Problem]) -> list[Problem]:
+def joined(*lists: Iterable[_Kind]) -> list[_Kind]:
     """All problems of all lists, each once."""
     return list(dict.fromkeys(problem for problems in lists for problem in problems))

@@ -15,7 +15,7 @@ _MANY = (1, 1, 1, 2, _WRAPS + 7, 1, 1)  # at width 1, which keeps 2¹⁶ keys sm
 
 def _far_by(hides: dict[str, str], dtypes: tuple[str, ...], law: str, seed: int) -> list[AttentionProblem]:
     """The first visible key behind so many hidden ones; ``*{tile}`` in the recipes stands for the number."""
-    return joined(  # type: ignore[return-value]
+    return joined(
         *(
             attention("long", dtypes, values=f"{law}#{seed}", **{name: text.format(tile=tile) for name, text in hides.items()})
             for tile in _FAR

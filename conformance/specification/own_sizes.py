@@ -104,11 +104,13 @@ PAIRS: tuple[tuple[str, str], ...] = (("key length", "query length"), ("both wid
 def at_own_sizes(facts: Facts) -> Iterator[Problem]:
     """The problems, each once: round by round, in each the numbers in their order, what is cheap first.
 
-    Pairs of numbers come before the third round; the first round is asked again at the end, in the other dtypes.
+    Pairs of numbers come before what is asked beside a size. Before the last rounds, which ask for more of the same, sizes are
+    asked in the other dtypes, alone and beside all else.
     """
-    dtype, *others = [name for name in PREFERRED if name in facts.dtypes] or [""]
-    if not dtype:
+    offered = [name for name in PREFERRED if name in facts.dtypes]
+    if not offered:
         return iter(())
+    dtype, *others = offered
     found = chain(
         _of_rounds(facts, dtype, ROUNDS[:2]),
         _of_pairs(facts, dtype),
