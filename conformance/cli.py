@@ -98,13 +98,21 @@ for one in COMMANDS:
 @click.argument("more", nargs=-1, metavar="[-- PYTEST ARGUMENTS]")
 def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> ExitCode:
     """Judge implementations, print the tables, write the reports."""
-    from conformance.launch import launch
+    from conformance.children import adopt_orphans
+    from conformance.workers.started import Started, number_of
 
+    adopt_orphans()
+    started = Started(number_of(workers))
     source = click.get_current_context().get_parameter_source("timing")
     if keyword and source is ParameterSource.DEFAULT:
         values["timing"] = False  # who asks for some requirements has not asked for speed
     words = [word for option in RUN_OPTIONS for word in option.words(values[option.name])]
-    return launch(words, keyword=keyword, workers=workers, more=more)
+    try:
+        from conformance.launch import launch
+
+        return launch(words, started, keyword=keyword, more=more)
+    finally:
+        started.end()
 
 
 @main.command("list")
