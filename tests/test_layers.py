@@ -9,7 +9,7 @@ import conformance
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors exit_codes threads interruption run_options shards world",
+    "errors exit_codes files threads interruption run_options shards world",
     "data dtypes resources",
     "problem inputs visibility scale",
     "cases.golden cases.golden_files",

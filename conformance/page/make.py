@@ -52,7 +52,7 @@ def _content(run: Run) -> dict[str, Any]:
         "run": run,
         "verdict": result,
         "more": more,
-        "sound": not run.surprises and any(item.outcome.was_run for item in run.items),
+        "sound": not run.surprises and not run.missing and any(item.outcome.was_run for item in run.items),
         "stamp": stamp(run),
         "provenance": provenance(run),
         "areas": areas(run),

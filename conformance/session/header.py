@@ -1,15 +1,23 @@
 """The first record of a run: what is asked, of which implementations, and where."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from conformance import __version__
-from conformance.records import Header, command_line, implementation_entry, requirement_entry
+from conformance.records import Header, command_line, due_of, implementation_entry, requirement_entry
 from conformance.session.options import Settings
 from conformance.specification import SPEC_VERSION, conventions, requirements
 
 
-def header(settings: Settings, selection: str) -> Header:
-    """``selection``: the expression of -k."""
+def header(settings: Settings, selection: str, pairs: Iterable[tuple[str, str]]) -> Header:
+    """``selection``: the expression of -k; ``pairs``: the requirements and conventions to run, each with an implementation."""
+    made = _header(settings, selection)
+    return replace(made, due=due_of(made, pairs))
+
+
+def _header(settings: Settings, selection: str) -> Header:
     operations = {implementation.operation for implementation in settings.implementations}
     return Header(
         suite=__version__,

@@ -97,6 +97,10 @@ class Items:
                 request.node.user_properties.append((PROPERTY, [encode(_skipped(convention_id, implementation)).decode()]))
             with outside():
                 reason = reason or self._unsound(implementation)
+            if reason and not request.node.user_properties and implementation.missing() is None:
+                request.node.user_properties.append(
+                    (PROPERTY, [encode(_unanswered(convention_id, implementation, reason)).decode()])
+                )
             if reason:
                 pytest.skip(reason)
             expectations, subject = self.settings.expectations.for_(implementation.name), self._subject(implementation)
@@ -172,10 +176,14 @@ def _not_run(requirement: str, implementation: Implementation, outcome: Outcome,
 
 
 def _skipped(convention: str, implementation: Implementation) -> Convention:
+    return replace(_unanswered(convention, implementation, "Not asked: listed in the skips file."), skipped=True)
+
+
+def _unanswered(convention: str, implementation: Implementation, message: str) -> Convention:
     declared = implementation.support.conventions.get(convention)
     return Convention(
         id=convention, implementation=implementation.name, declared=declared, observed=None, agrees=None, status="expected",
-        message="Not asked: listed in the skips file.", skipped=True,
+        message=message,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -88,16 +88,23 @@ class Recorder:
     def _only_collects(self) -> bool:
         return bool(self.config.option.collectonly)
 
-    def _begin(self, items: int) -> None:
+    def _begin(self, ids: list[str]) -> None:
         """The header is written as soon as there is something to run, so that other runs leave an earlier file alone."""
-        self.progress.start(items)
-        if items and not self._only_collects:
-            self._write_header()
+        self.progress.start(len(ids))
+        if ids and not self._only_collects:
+            self._write_header(ids)
 
-    def _write_header(self) -> None:
+    def _write_header(self, ids: Sequence[str] = ()) -> None:
         if self.writer and not self.writer.begun:
             with _usage_errors():
-                self.writer.write(header(self.settings, self.config.option.keyword))
+                self.writer.write(header(self.settings, self.config.option.keyword, self._pairs(ids)))
+
+    def _pairs(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Requirement or convention and implementation of the items; pytest escapes what of a name is not ASCII."""
+        names = {i.name.encode("unicode_escape").decode("ascii"): i.name for i in self.settings.implementations}
+        for match in filter(None, map(_NODE.search, ids)):
+            name = match["implementation"]
+            yield match["id"], names.get(name, name)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -124,11 +131,11 @@ class Recorder:
     # Results
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._begin(len(session.items))
+        self._begin([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        self._begin(len(ids))
+        self._begin(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._started[nodeid] = time.monotonic()
@@ -237,7 +244,8 @@ class Recorder:
 
     def _record(self, record: Any) -> None:
         if self.writer:
-            self.writer.write(record)
+            with _usage_errors():  # a full disk
+                self.writer.write(record)
         if isinstance(record, Case | Item):
             self._failures.note(record)
         if isinstance(record, Item | Convention):
@@ -291,7 +299,10 @@ class Recorder:
             unexpected = self.unexpected + self._failed_otherwise + self._undeclared
             code = exit_code(unexpected=unexpected, enough_cases=enough)
         if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:
-            self.writer.finish(code, undeclared=0 if code is ExitCode.INCONCLUSIVE else self._undeclared)
+            undeclared = 0 if code is ExitCode.INCONCLUSIVE else self._undeclared
+            interrupted = self._interruption.asked or status == pytest.ExitCode.INTERRUPTED
+            with _usage_errors():
+                return self.writer.finish(code, undeclared=undeclared, interrupted=interrupted).exit_code
         return int(code)
 
     @property
