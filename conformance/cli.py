@@ -205,7 +205,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
 
     made = read_records(records, partial)
     click.echo(terminal_summary(made))
-    _wrote(write_reports(made, out) if out else [])
+    _wrote(write_reports(made, out, [records]) if out else [])
 
 
 @main.command()

@@ -1,9 +1,10 @@
 """Files that are written whole or not at all, that are no input, and that one run at a time writes to.
 
-A lock is the operating system's, on the open file: it ends with the process that holds it, however that ends, so that none is ever
-left behind, and no other file stands for it. The standard library has it; a package for it would be one more to install.
+A lock is the operating system's, on the open file: it ends with the process that holds it, however that ends, so that none is
+ever left behind, and no other file stands for it. The standard library has it; a package for it would be one more to install.
 """
 
+import errno
 import os
 import secrets
 from collections.abc import Iterable, Mapping
@@ -31,50 +32,45 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes the file, in UTF-8, or leaves what was there. Raises OSError, and UsageError where a run is writing to it."""
-    write_all({path: text})
+def write(path: Path, content: str | bytes, inputs: Iterable[Path] = ()) -> None:
+    """Writes one file, as ``write_all`` does."""
+    write_all({path: content}, inputs)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Likewise."""
-    write_all({path: content})
+def write_all(contents: Mapping[Path, str | bytes], inputs: Iterable[Path] = ()) -> None:
+    """Writes the files, text in UTF-8, their folders included: all of them or, where one cannot be written, none. What was there
+    is left where the disk is full or the process dies, permissions are kept, and links followed.
 
-
-def write_all(contents: Mapping[Path, str | bytes]) -> None:
-    """Writes the files, their folders included: all of them or, where one cannot be written, none. What was there is left where
-    the disk is full or the process dies, permissions are kept, and links followed; pipes and devices are written to directly.
-
-    Raises OSError, and UsageError where a run is writing to one of the files.
+    Raises OSError, and UsageError where a file is one of the ``inputs``, or where a run is writing to it.
     """
-    staged: list[tuple[Path, Path]] = []
+    for path in contents:
+        demand_other(path, inputs)
+        demand_free(path)
+    staged: dict[Path, Path] = {}
     try:
         for path, content in contents.items():
+            if path.exists() and not path.is_file():
+                path.write_bytes(_encoded(content))  # a pipe or device
+                continue
             target = Path(os.path.realpath(path))
-            data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-            demand_free(target)
             target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists() and not target.is_file():
-                target.write_bytes(data)
-            else:
-                staged.append((_temporary(target), target))
-                _stage(data, *staged[-1])
-        while staged:
-            os.replace(*staged[0])
-            del staged[0]
+            staged[target] = _temporary(target)
+            _stage(staged[target], target, _encoded(content))
+        for target, temporary in staged.items():
+            if temporary.exists():
+                _put(temporary, target)
     finally:
-        for temporary, _ in staged:
+        for temporary in staged.values():
             temporary.unlink(missing_ok=True)
 
 
-def create_text(path: Path, text: str) -> None:
-    """Writes a new file, or nothing of it. Raises OSError, FileExistsError where there is one already."""
+def create(path: Path, text: str) -> None:
+    """Writes a new file, or nothing of it. Raises OSError, which is a FileExistsError where there is one already."""
     temporary = _temporary(path)
     try:
-        _stage(text.encode(), temporary, path)
-        if path.exists() or path.is_symlink():  # else a file that came meanwhile might be replaced, within a moment
-            raise FileExistsError(path)
-        os.replace(temporary, path)
+        with open(temporary, "xb") as file:
+            file.write(text.encode())
+        _link(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -83,9 +79,8 @@ def demand_other(out: Path, inputs: Iterable[Path]) -> None:
     """Raises UsageError where ``out``, which is to be written, is one of the files that are read, by whatever name or link."""
     for file in inputs:
         if _is_same(out, file):
-            raise UsageError(
-                f"{out} is {'' if out == file else f'the same file as {file}, '}what is read here: name another file."
-            )
+            alias = "" if out == file else f"the same file as {file}, "
+            raise UsageError(f"{out} is {alias}what is read here, and is not overwritten: name another file.")
 
 
 def hold(file: IO[bytes], path: Path) -> None:
@@ -116,15 +111,42 @@ def _temporary(target: Path) -> Path:
     return target.with_name(f".{secrets.token_hex(6)}.new")
 
 
-def _stage(data: bytes, temporary: Path, target: Path) -> None:
-    """Writes what is to take the place of ``target``, which must be writable itself."""
+def _encoded(content: str | bytes) -> bytes:
+    return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+
+
+def _stage(temporary: Path, target: Path, data: bytes) -> None:
+    """Writes what is to take the place of ``target``; a file in a folder that is closed, directly."""
     exists = target.exists()
+    if exists and not os.access(target.parent, os.W_OK):
+        target.write_bytes(data)
+        return
     if exists and not os.access(target, os.W_OK):
-        raise PermissionError(13, os.strerror(13), str(target))
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    with open(temporary, "xb") as file:
         if exists:
             os.chmod(temporary, S_IMODE(target.stat().st_mode))
         file.write(data)
+
+
+def _put(temporary: Path, target: Path) -> None:
+    try:
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno != errno.EBUSY:  # a file that is mounted by itself can be written to, and not replaced
+            raise
+        target.write_bytes(temporary.read_bytes())
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Gives the file its name, unless there is one of that name, even one that came this moment."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        with path.open("xb"):
+            os.replace(temporary, path)
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -54,7 +54,7 @@ def test_no_module_imports_a_later_one():
 
 def test_reports_know_records_and_no_judging():
     known = {imported.split(".")[0] for module, imported in _imports() if module.startswith(REPORTS)}
-    assert known == {"reports", "page", "records", "accuracy", "verdict", "dtypes", "oracle", "errors", "problem", "exit_codes"}
+    assert known == {"reports", "page", "records", "accuracy", "verdict", "dtypes", "oracle", "errors", "files", "problem", "exit_codes"}
     of_oracle = {imported for module, imported in _imports() if module.startswith(REPORTS) and imported.startswith("oracle")}
     assert of_oracle == {"oracle.profiles"}, "names of profiles are all that a report needs"
 

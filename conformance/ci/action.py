@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import files
 from conformance.ci.annotations import annotations, of_comparison
 from conformance.ci.badge import write_badges
 from conformance.ci.inputs import Inputs
@@ -93,6 +94,7 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
 
     Raises UsageError with what the run says of a mistake.
     """
+    files.demand_free(records)
     records.unlink(missing_ok=True)  # an older file would be shown as this run, should it die before its first record
     token, said = secrets.token_hex(16), ""
     print(f"::stop-commands::{token}", flush=True)
@@ -110,11 +112,11 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
 
 
 def _merge(inputs: Inputs, records: Path) -> ExitCode:
-    files = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
-    if not files:
+    shards = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
+    if not shards:
         raise UsageError(f"There are no records to merge: nothing is called {', '.join(inputs.merge)}.")
-    run = merge_files(files, records)
-    write_reports(run, inputs.reports)
+    run = merge_files(shards, records)
+    write_reports(run, inputs.reports, shards)
     return ExitCode(run.exit_code or ExitCode.AS_EXPECTED)
 
 
@@ -134,8 +136,10 @@ def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str])
         return None
     comparison = compare(base, run)
     page = as_markdown(comparison, base, run)
-    (reports / "comparison.md").write_text(page, encoding="utf-8")
-    (reports / "comparison.json").write_text(as_json(comparison, base, run) + "\n", encoding="utf-8")
+    try:
+        files.write_all({reports / "comparison.md": page, reports / "comparison.json": as_json(comparison, base, run) + "\n"})
+    except OSError as error:
+        raise UsageError(f"The comparison cannot be written to {reports}: {error.strerror}.") from None
     _summarise(environment, page)
     print(*of_comparison(comparison), comparison.verdict, sep="\n", flush=True)
     return comparison

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import files
 from conformance.errors import UsageError
 from conformance.expectations.file import ExpectationsFile
 from conformance.expectations.judging import alike
@@ -175,7 +176,6 @@ def _with_cases(entry: Expected, digests: set[str]) -> Expected:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        files.write(path, text)
     except OSError as error:
         raise UsageError(f"The expectations file {path} cannot be written: {error.strerror}.") from None

@@ -1,13 +1,13 @@
 """Adds golden cases and checks the files of ``golden/`` against their definitions. Nothing is ever overwritten."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 
+from conformance import files as whole
 from conformance.cases.golden import forget
 from conformance.cases.golden_files import Tensors, json_to_bytes, read_json, read_tensors, tensors_to_bytes
 from conformance.errors import UsageError
@@ -216,9 +216,7 @@ def _demand_unchanged(
 
 def _replace(path: Path, content: bytes) -> None:
     """Writes the whole file or nothing."""
-    temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        whole.write(path, content)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from None

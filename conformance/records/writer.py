@@ -33,6 +33,7 @@ class RecordWriter:
         self._file: BinaryIO | None = None
         self._tally: Tally | None = None
         self._written = 0  # bytes, of whole lines
+        self._failure: UsageError | None = None
 
     @property
     def begun(self) -> bool:
@@ -138,6 +139,8 @@ class RecordWriter:
 
     def _append(self, line: bytes) -> None:
         """The whole line or, where the disk is full, nothing of it."""
+        if self._failure:
+            raise self._failure
         assert self._file is not None, "nothing comes after the footer"
         left = memoryview(line + b"\n")
         try:
@@ -146,7 +149,9 @@ class RecordWriter:
         except OSError as error:
             if self.path.is_file():
                 os.ftruncate(self._file.fileno(), self._written)
-            raise self._refusal(error) from None
+            self.close()
+            self._failure = self._refusal(error)
+            raise self._failure from None
         self._written += len(line) + 1
 
     def _refusal(self, error: OSError) -> UsageError:

@@ -387,7 +387,7 @@ class Recorder:
             return
         terminalreporter.write_line("")
         terminalreporter.write_line(terminal_summary(run))
-        if self.settings.reports:
+        if self.settings.reports and self._session.exitstatus != ExitCode.USAGE_ERROR:  # where the records found no room
             for path in (self.writer.path, *write_reports(run, self.settings.reports)):
                 terminalreporter.write_line(f"wrote {path}")
 
