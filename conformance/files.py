@@ -6,7 +6,6 @@ ever left behind, and no other file stands for it. The standard library has it; 
 
 import errno
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from stat import S_IMODE
@@ -108,7 +107,7 @@ def demand_free(path: Path) -> None:
 
 def _temporary(target: Path) -> Path:
     """A new name in the folder of the file, short enough wherever the file's own is."""
-    return target.with_name(f".{secrets.token_hex(6)}.new")
+    return target.with_name(f".{os.urandom(6).hex()}.new")
 
 
 def _encoded(content: str | bytes) -> bytes:

@@ -101,9 +101,14 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
     command = [sys.executable, "-P", "-m", "conformance", "run", *inputs.words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
-        for line in process.stderr:
-            print(line, end="", file=sys.stderr, flush=True)
-            said = line.strip() or said
+        try:
+            for line in process.stderr:
+                print(line, end="", file=sys.stderr, flush=True)
+                said = line.strip() or said
+        except KeyboardInterrupt:
+            process.terminate()  # it finishes the items at hand, and keeps what it recorded
+            process.wait()
+            raise
     print(f"::{token}::", flush=True)
     if process.returncode == ExitCode.USAGE_ERROR:
         raise UsageError(said or "The run could not be started.")
