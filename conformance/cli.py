@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Commands(EndingGroup):
     """All commands."""
 
-    makers = frozenset({"run", "merge", "page", "badge", "new", "expectations"})
+    makers = frozenset({"run", "merge", "page", "badge", "new", "expectations", "action"})
 
 
 def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -42,6 +42,7 @@ class Streams:
 
     def __init__(self) -> None:
         closed = _opened()
+        self.are_own = sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__
         sys.stdout = self._out = _lenient(sys.stdout, sys.__stdout__, 1, 1 in closed)
         sys.stderr = self._err = _lenient(sys.stderr, sys.__stderr__, 2, 2 in closed)
 

@@ -112,6 +112,18 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run_costs_nothing_that_was_recor
 
 
 @on_posix
+def test_a_disk_that_is_full_when_a_run_begins_costs_no_earlier_records(tmp_path: Path, room: Path) -> None:
+    earlier = (room / "records.jsonl").read_bytes()
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "records.jsonl").write_bytes(earlier)
+    done = with_full_disk(1000, *RUN, folder=tmp_path)
+    assert done.returncode == ExitCode.USAGE_ERROR
+    assert done.stderr.splitlines()[-1] == "The records file reports/records.jsonl cannot be written: File too large."
+    assert (tmp_path / "reports" / "records.jsonl").read_bytes() == earlier
+    assert names(tmp_path) == {"reports/records.jsonl"}
+
+
+@on_posix
 def test_a_report_that_finds_no_room_at_the_end_of_a_run_costs_no_records(tmp_path: Path, room: Path) -> None:
     size = (room / "records.jsonl").stat().st_size + 5000
     assert size < (room / "report.html").stat().st_size

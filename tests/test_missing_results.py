@@ -190,6 +190,10 @@ def test_footers_of_each_part_of_a_joined_file_are_held_against_their_own_lines(
     assert read_records(joined).exit_code == ExitCode.UNEXPECTED
 
 
-def test_the_line_of_a_header_says_what_is_due(tmp_path: Path) -> None:
-    header = runs.header(["fine"], due={"fine": ("ATT-OUT-001",)})
-    assert b'"due":{"fine":["ATT-OUT-001"]}' in encode(header)
+@pytest.mark.parametrize("due", [{"fine": ("ATT-OUT-009",)}, {"stranger": ("ATT-OUT-001",)}, {"fine": ("CON-EMPTY-ROW",)}])
+def test_nothing_is_due_that_the_header_does_not_list(tmp_path: Path, due: dict[str, tuple[str, ...]]) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(encode(runs.header(["fine"], due=due)))
+    result = invoke("report", "--partial", path)
+    assert result.exit_code == ExitCode.USAGE_ERROR
+    assert "line 1 is no record" in result.stderr and "is not listed as asked of it" in result.stderr

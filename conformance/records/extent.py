@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.errors import UsageError
 from conformance.records.model import Header, ImplementationEntry
 from conformance.shards import Shard
 
@@ -94,9 +95,18 @@ def by_implementation(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:
 
 
 def due_of(header: Header, pairs: Iterable[Pair]) -> Mapping[str, tuple[str, ...]] | None:
-    """What a header has as ``due`` where these pairs are selected: None where they are all."""
-    chosen = frozenset(pairs)
-    return None if requirement_pairs(header) | convention_pairs(header) <= chosen else by_implementation(chosen)
+    """What a header has as ``due`` where these pairs, of those that it lists, are selected: None where they are all."""
+    whole = requirement_pairs(header) | convention_pairs(header)
+    chosen = whole & frozenset(pairs)
+    return None if chosen == whole else by_implementation(chosen)
+
+
+def demand_listed(header: Header) -> None:
+    """Raises UsageError where something is due that the header does not list."""
+    strange = selected((header,)) - requirement_pairs(header) - convention_pairs(header)
+    if strange:
+        identifier, name = min(strange)
+        raise UsageError(f"{identifier!r} is due of {name!r}, and is not listed as asked of it")
 
 
 def _is_asked(entry: ImplementationEntry) -> bool:

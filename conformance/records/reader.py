@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.records.extent import demand_listed
 from conformance.records.lines import NewerSchemaError, decode
 from conformance.records.model import Footer, Header, Line
 from conformance.records.run import Run, merge
@@ -25,7 +26,7 @@ def read_records(path: Path | str, partial: bool = False) -> Run:
         if isinstance(record, Header):
             if shards and not partial:
                 shards[-1].demand_footer(path)
-            shards.append(_Shard(record))
+            shards.append(_begun(record, path, number))
         elif not shards:
             raise _bad(path, number, "it comes before any header")
         else:
@@ -38,6 +39,14 @@ def read_records(path: Path | str, partial: bool = False) -> Run:
     if not partial:
         shards[-1].demand_footer(path)
     return merge(shard.run() for shard in shards)
+
+
+def _begun(header: Header, path: Path, number: int) -> "_Shard":
+    try:
+        demand_listed(header)
+    except UsageError as error:
+        raise _bad(path, number, str(error)) from None
+    return _Shard(header)
 
 
 @dataclass

@@ -60,7 +60,7 @@ class RecordWriter:
         record = decode(line)  # mended, where it had to be
         if self._tally is None:
             assert isinstance(record, Header), "the header comes first"
-            self._file = self._open()
+            self._file = self._open(room=len(line))
             self._append(line)
             self._tally = Tally(record)
             return
@@ -112,14 +112,15 @@ class RecordWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _open(self) -> BinaryIO:
-        """The file, emptied once it is known that nobody else writes to it."""
+    def _open(self, room: int) -> BinaryIO:
+        """The file, emptied once it is known that nobody else writes to it, and that there is room for so many bytes."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = open(self.path, "ab", buffering=0)  # noqa: SIM115 – for as long as the run lasts
             try:
                 self._demand_mine(file)
                 if self.path.is_file():
+                    self._demand_room(room)
                     file.truncate(0)
             except BaseException:
                 file.close()
@@ -128,6 +129,12 @@ class RecordWriter:
         except OSError as error:
             raise self._refusal(error) from None
 
+    def _demand_room(self, room: int) -> None:
+        """Raises OSError where the disk is full, as long as an earlier file is still there."""
+        if os.access(self.path.parent, os.W_OK):
+            with tempfile.TemporaryFile(dir=self.path.parent) as trial:
+                trial.write(bytes(room))
+
     def _demand_mine(self, file: BinaryIO) -> None:
         if not self.path.is_file():
             return  # such as /dev/stdout
@@ -135,7 +142,8 @@ class RecordWriter:
         with open(self.path, "rb") as written:
             beginning = written.read(len(BEGINNING))
         if beginning and beginning != BEGINNING:
-            raise UsageError(f"{self.path} holds something else than records, and is not overwritten: name another file.")
+            told = "holds something else than records, and is not overwritten: name another file, or remove it."
+            raise UsageError(f"{self.path} {told}")
 
     def _append(self, line: bytes) -> None:
         """The whole line or, where the disk is full, nothing of it."""

@@ -385,10 +385,10 @@ class Recorder:
             terminalreporter.write_line(f"The records were changed while the run went on, and there are no tables: {error}")
             self._session.exitstatus = ExitCode.INCONCLUSIVE
             return
-        terminalreporter.write_line("")
+        terminalreporter.write_line("\n".join(["", *self.writer.refused]))
         terminalreporter.write_line(terminal_summary(run))
         if self.settings.reports and self._session.exitstatus != ExitCode.USAGE_ERROR:  # where the records found no room
-            for path in (self.writer.path, *write_reports(run, self.settings.reports)):
+            for path in (self.writer.path, *write_reports(run, self.settings.reports, [self.writer.path])):
                 terminalreporter.write_line(f"wrote {path}")
 
 
