@@ -23,6 +23,7 @@ ENDINGS: dict[int, str] = {
     pytest.ExitCode.INTERRUPTED: "Interrupted: what was recorded until then is kept, and is no complete run.",
     pytest.ExitCode.NO_TESTS_COLLECTED: "Nothing was run: no requirement or convention on an implementation fits -k.",
 }
+EARLY = "Interrupted: nothing was recorded."
 
 
 def launch(options: Sequence[str], started: Started, *, keyword: str = "", more: Sequence[str] = ()) -> ExitCode:
@@ -38,8 +39,8 @@ def launch(options: Sequence[str], started: Started, *, keyword: str = "", more:
     said = (ExitCode.AS_EXPECTED, ExitCode.USAGE_ERROR)  # a shard may have nothing to do; a usage error has had its sentence
     if session.ending in ENDINGS and code not in said:
         print(ENDINGS[session.ending], file=sys.stderr)
-    elif session.ending is None and code == pytest.ExitCode.INTERRUPTED:
-        print("Interrupted: nothing was recorded yet.", file=sys.stderr)
+    elif session.ending is None and code == pytest.ExitCode.INTERRUPTED:  # before there was anything to run
+        print(EARLY, file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
 
 
