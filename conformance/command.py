@@ -58,8 +58,8 @@ def _complain(streams: Streams, sentence: str) -> ExitCode:
 
 @contextmanager
 def _signals_raise(*, for_good: bool) -> Iterator[None]:
-    """A request to end and a closed terminal are as Ctrl-C is, so that what was begun is tidied up. The process that ends with the
-    command, ``for_good``, keeps to that."""
+    """A request to end and a closed terminal are as Ctrl-C is, so that what was begun is tidied up. The process that ends with
+    the command, ``for_good``, keeps to that."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     here = threading.current_thread() is threading.main_thread()
     for number in SIGNALS if here else ():
