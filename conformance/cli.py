@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from conformance import __version__
-from conformance.cli_records import COMMANDS
+from conformance.cli_records import COMMANDS, UserPath
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.run_options import (
@@ -22,6 +22,9 @@ from conformance.run_options import (
     function_settings,
 )
 from conformance.starter import FRAMEWORKS, command, write_starter
+from conformance.terminal_text import say
+
+PATHS = ("FILE", "FOLDER", "PATH")  # metavars of RUN_OPTIONS
 
 if TYPE_CHECKING:
     from conformance.adapter import Implementation
@@ -41,15 +44,17 @@ class Commands(click.Group):
         except click.ClickException as error:
             code = _complain(error.format_message())
         except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted.", err=True)
+            say("Interrupted.", error=True)
             code = ExitCode.INCONCLUSIVE
         except OSError as error:  # a reader of our output that ends early, a full disk
             code = _complain(f"The output cannot be written: {error.strerror}.")
+        except MemoryError:
+            code = _complain("This needs more memory than there is: ask for less at once.")
         sys.exit(int(code or 0))
 
 
 def _complain(sentence: str) -> ExitCode:
-    click.echo(sentence, err=True)
+    say(sentence, error=True)
     return ExitCode.USAGE_ERROR
 
 
@@ -61,7 +66,8 @@ def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callabl
             both_ways = option.switch and not option.flag.startswith("--no-")
             flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if both_ways else option.flag
             default = defaults.get(option.name, option.default)
-            kind = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
+            kind: Any = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
+            kind = UserPath() if option.metavar in PATHS else kind
             command = click.option(
                 flag, option.name, is_flag=option.switch, type=kind, default=default, multiple=option.repeated,
                 metavar=option.metavar, help=option.help,
@@ -107,7 +113,7 @@ def list_command() -> None:
     from conformance import registry
     from conformance.describe import list_all
 
-    click.echo(list_all(registry.builtin().values()))
+    say(list_all(registry.builtin().values()))
 
 
 @main.command()
@@ -119,7 +125,7 @@ def describe(implementation: str, **values: Any) -> None:
     from conformance.world import outside
 
     with outside():
-        click.echo(describe(_implementation(implementation, values)))
+        say(describe(_implementation(implementation, values)))
 
 
 @main.command()
@@ -129,7 +135,7 @@ def explain(identifier: str) -> None:
     that a diagnosis names, such as scale-missing."""
     from conformance.describe import explain
 
-    click.echo(explain(identifier))
+    say(explain(identifier))
 
 
 @main.command()
@@ -145,7 +151,7 @@ def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode
 
     with outside():
         reproduction = reproduce(text, _implementation(implementation, values), check)
-    click.echo(reproduction.report)
+    say(reproduction.report)
     return ExitCode.UNEXPECTED if reproduction.judgement.verdict.outcome.is_failure else ExitCode.AS_EXPECTED
 
 
@@ -165,7 +171,7 @@ def smoke(implementation: str, time_limit: float, here: bool, **values: Any) -> 
     sound = True
     with outside():
         for finding in smoke(resolve(implementation, **function_settings(values))):
-            click.echo(str(finding))
+            say(str(finding))
             sound = sound and finding.state != FAIL
     return ExitCode.AS_EXPECTED if sound else ExitCode.UNEXPECTED
 
@@ -178,24 +184,24 @@ def _smoke_elsewhere(implementation: str, time_limit: float, values: dict[str, A
     words = [f"--{name}={value}" for name, value in function_settings(values).items() if value is not None]
     sound = True
     for line in lines(["smoke", "--here", implementation, *words], time_limit):
-        click.echo(line)
+        say(line)
         sound = sound and not line.startswith(FAIL)
-    click.echo("The adapter is sound; `run` judges what it computes." if sound else "The adapter is not sound yet.")
+    say("The adapter is sound; `run` judges what it computes." if sound else "The adapter is not sound yet.")
     return ExitCode.AS_EXPECTED if sound else ExitCode.UNEXPECTED
 
 
 @main.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=UserPath())
 @click.option("--framework", type=click.Choice(FRAMEWORKS), default="numpy", show_default=True)
 def new(file: Path, framework: str) -> None:
     """Write a commented starting point for an implementation of your own, which runs as it is."""
     write_starter(file, framework)
-    click.echo(f"Wrote {file}. Next: {command('smoke', f'{file}:attention')}")
+    say(f"Wrote {file}. Next: {command('smoke', f'{file}:attention')}")
 
 
 @main.command()
-@click.argument("records", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write the reports to this folder too")
+@click.argument("records", type=UserPath())
+@click.option("--out", type=UserPath(), metavar="FOLDER", help="write the reports to this folder too")
 @click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
 def report(records: Path, out: Path | None, partial: bool) -> None:
     """Print the tables of a run again, from its records."""
@@ -204,7 +210,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
     from conformance.reports import terminal_summary
 
     made = read_records(records, partial)
-    click.echo(terminal_summary(made))
+    say(terminal_summary(made))
     _wrote(write_reports(made, out) if out else [])
 
 
@@ -234,7 +240,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
     metavar="SECONDS",
     help="without a sign of life, after which an implementation is given up",
 )
-@click.option("--records", type=click.Path(path_type=Path), metavar="FILE", help="write what is measured, JSON lines, to a file")
+@click.option("--records", type=UserPath(), metavar="FILE", help="write what is measured, JSON lines, to a file")
 @click.option("--details", is_flag=True, help="a row for each shape and implementation, with all that was measured")
 @click.option("--list", "listing", is_flag=True, help="show the suites of shapes, and measure nothing")
 @click.option("--cost", is_flag=True, help="first measure what the suite itself costs per problem")
@@ -250,10 +256,10 @@ def bench(listing: bool, cost: bool, profiled: bool, **values: Any) -> ExitCode 
     from conformance.timing.cost import harness_cost, profile
 
     if listing or profiled:
-        click.echo(describe_suites() if listing else profile(seed=values["seed"]))
+        say(describe_suites() if listing else profile(seed=values["seed"]))
         return None
     if cost:
-        click.echo(cost_table(harness_cost(seed=values["seed"])) + "\n")
+        say(cost_table(harness_cost(seed=values["seed"])) + "\n")
     from conformance.session.options import chosen
     from conformance.timing.bench import Options, run_bench
 
@@ -286,7 +292,7 @@ def soak(options: tuple[str, ...]) -> None:
 @click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --honest: seeds of the random cases")
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write what was found to this folder too")
+@click.option("--out", type=UserPath(), metavar="FOLDER", help="write what was found to this folder too")
 def faults(
     only: str,
     matrix: bool,
@@ -315,8 +321,8 @@ def expectations() -> None:
 
 
 @expectations.command()
-@click.argument("records", type=click.Path(path_type=Path))
-@click.option("--to", "folder", type=click.Path(path_type=Path), default="expectations", show_default=True, metavar="FOLDER")
+@click.argument("records", type=UserPath())
+@click.option("--to", "folder", type=UserPath(), default="expectations", show_default=True, metavar="FOLDER")
 def update(records: Path, folder: Path) -> None:
     """Write what a run found into one TOML file per implementation; the reasons are yours to give."""
     from conformance.expectations import update
@@ -341,7 +347,7 @@ def add(problem: str, requirement: str, note: str, source: str, file: str, steps
     """Make the case of PROBLEM, a problem's text, and give it the next id."""
     from conformance.golden_tool import add
 
-    click.echo(add(requirement, note, source, problem, file=file, steps=steps))
+    say(add(requirement, note, source, problem, file=file, steps=steps))
 
 
 @golden.command()
@@ -350,7 +356,7 @@ def check() -> ExitCode:
     from conformance.golden_tool import check
 
     differences = check()
-    click.echo("\n".join(differences) or "Every byte is as the definitions make it.")
+    say("\n".join(differences) or "Every byte is as the definitions make it.")
     return ExitCode.UNEXPECTED if differences else ExitCode.AS_EXPECTED
 
 
@@ -361,7 +367,7 @@ def reissue() -> None:
 
     changed = reissue()
     sentence = f"Budgets of {len(changed)} cases were issued again: say why in golden/README.md."
-    click.echo(sentence if changed else "Nothing differs.")
+    say(sentence if changed else "Nothing differs.")
 
 
 def _implementation(name: str, values: dict[str, Any]) -> "Implementation":
@@ -376,4 +382,4 @@ def _implementation(name: str, values: dict[str, Any]) -> "Implementation":
 
 def _wrote(paths: Iterable[Path]) -> None:
     for path in paths:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")

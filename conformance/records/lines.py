@@ -1,11 +1,12 @@
 """One record and its line of JSON."""
 
 import math
+import re
 from typing import Any
 
 import msgspec
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.records.model import SCHEMA_VERSION, Line
 
 
@@ -13,6 +14,8 @@ class NewerSchemaError(UsageError):
     """The line is a header of a later version of the suite, and nothing is wrong with it."""
 
 
+LONGEST_TEXT = 20_000  # characters of what is recorded; a message may be of any length
+_OF_PATTERNS = re.compile(r"`str` matching regex '.*'(?= - at|$)")  # which are not for reading
 _DECODER = msgspec.json.Decoder(Line)
 
 
@@ -31,7 +34,7 @@ def decode(line: bytes | str) -> Line:
             raise NewerSchemaError(
                 f"it has records schema {newer}, and this version reads {SCHEMA_VERSION}: upgrade attention-conformance"
             ) from None
-        raise UsageError(str(error).rstrip(".")) from None
+        raise UsageError(_OF_PATTERNS.sub("`str` of another form", str(error)).rstrip(".")) from None
 
 
 def _newer_schema(line: bytes | str) -> int | None:
@@ -47,11 +50,17 @@ def _newer_schema(line: bytes | str) -> int | None:
 
 
 def _speakable(value: Any) -> Any:
-    """Infinities and NaN as strings, at any depth."""
+    """What JSON can say, at any depth: infinities and NaN as strings, halves of surrogate pairs replaced, endless texts cut."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        return value if value.isascii() and len(value) <= LONGEST_TEXT else _text(value)
     if isinstance(value, dict):
-        return {key: _speakable(entry) for key, entry in value.items()}
+        return {_speakable(key): _speakable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_speakable(entry) for entry in value]
     return value
+
+
+def _text(text: str) -> str:
+    return cut(text, LONGEST_TEXT).encode("utf-8", "replace").decode()

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.records.lines import NewerSchemaError, decode
 from conformance.records.model import LISTS, Case, Footer, Header, Item, Line, Totals
 from conformance.records.run import Run, merge
+from conformance.user_files import read_bytes
 
 TOLD = 300  # characters of what is wrong with a line; a hostile line may be of any length
 
@@ -72,9 +73,9 @@ class _Shard:
 
     def _demand_known(self, record: Line) -> None:
         if isinstance(record, Case | Item) and record.requirement not in self.requirements:
-            raise UsageError(f"the header does not list the requirement {record.requirement!r}")
+            raise UsageError(f"the header does not list the requirement {quoted(record.requirement)}")
         if not isinstance(record, Footer | Header) and record.implementation not in self.implementations:
-            raise UsageError(f"the header does not list the implementation {record.implementation!r}")
+            raise UsageError(f"the header does not list the implementation {quoted(record.implementation)}")
 
     def _end(self, footer: Footer) -> None:
         counts = Totals(**Counter(LISTS[type(line)] for line in self.lines))
@@ -94,14 +95,7 @@ class _Shard:
 
 
 def _records(path: Path, partial: bool) -> Iterator[tuple[int, Line]]:
-    if path.exists() and not path.is_file():
-        raise UsageError(
-            f"{path} is no regular file: name a record file of attention-conformance, such as reports/records.jsonl."
-        )
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"The record file {path} cannot be read: {error.strerror}.") from None
+    content = read_bytes(path, "record", ": name one of attention-conformance, such as reports/records.jsonl")
     lines = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -8,6 +8,7 @@ from conformance.records.model import Header
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
 from conformance.shards import Shard
+from conformance.user_files import real
 
 # Must be equal: what was run, and which random cases, depend on it.
 _EQUAL: dict[str, Callable[[Header], str]] = {
@@ -30,7 +31,7 @@ def merge_files(files: Sequence[Path], out: Path) -> Run:
     """
     runs = [(str(file), read_records(file)) for file in files]
     run = merge_shards(runs)
-    if out.resolve() in {file.resolve() for file in files}:
+    if real(out) in {real(file) for file in files}:
         raise UsageError(f"{out} is one of the files to merge: name another one for the merged records.")
     try:
         content = b"".join(Path(file).read_bytes().rstrip(b"\n") + b"\n" for file, _ in sorted(runs, key=_number))

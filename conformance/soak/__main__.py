@@ -11,6 +11,7 @@ from conformance.exit_codes import ExitCode, exit_code
 from conformance.faults.honest_list import specs
 from conformance.run_options import DEFAULT_SEED, LARGEST_SEED
 from conformance.soak import HONEST, render, soak
+from conformance.terminal_text import say
 
 
 @click.command()
@@ -27,9 +28,9 @@ def main(problems: int, seed: int, processes: int | None, names: tuple[str, ...]
             soaked = soak(problems, seed, processes, names or (*HONEST, *specs()), lambda done: bar.advance(task, done))
         except UsageError as error:
             bar.stop()
-            click.echo(str(error), err=True)
+            say(str(error), error=True)
             sys.exit(ExitCode.USAGE_ERROR)
-    click.echo(render(soaked))
+    say(render(soaked))
     sys.exit(exit_code(unexpected=len(soaked.beyond), enough_cases=bool(soaked.extremes)))
 
 

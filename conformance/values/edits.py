@@ -5,6 +5,7 @@ attention must satisfy: a permuted key, a row alone, a perturbed suffix. What li
 stand where is in ``conformance/values/contents.py``.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,14 @@ def along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray 
 
 def index_named(argument: float | None, count: int) -> int:
     """The index that an edit's argument names, the last of ``count`` if it names none."""
-    return count - 1 if argument is None else int(argument) % count
+    return count - 1 if argument is None else whole(argument) % count
+
+
+def whole(argument: float) -> int:
+    """The argument as a number of things; raises ProblemError where it is infinite or NaN."""
+    if not math.isfinite(argument):
+        raise ProblemError(f"The argument {argument} of an edit must be a number of a row, head or key.")
+    return int(argument)
 
 
 def _louder(array: np.ndarray, where: Any, stream: Stream, factor: float) -> np.ndarray:
@@ -202,7 +210,7 @@ def suffix(inputs: AttentionInputs, stream: Stream, argument: float | None) -> A
 
     Causal rows before t must not move.
     """
-    start = (inputs.key.shape[2] + 1) // 2 if argument is None else int(argument)
+    start = (inputs.key.shape[2] + 1) // 2 if argument is None else whole(argument)
     return replace(
         inputs,
         key=_louder(inputs.key, np.s_[:, :, start:], stream, 2.0),

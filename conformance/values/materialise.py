@@ -36,10 +36,13 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     query, key, value = law(problem, Stream(seed, "query"), Stream(seed, "key"), Stream(seed, "value"))
     if problem.layout == "expanded":  # one batch row, seen through stride 0 by all
         query, key, value = (np.repeat(array[:1], problem.batch, axis=0) for array in (query, key, value))
+    query, key, value = (round_to(array, problem.dtype) for array in (query, key, value))
+    if problem.values.argument is not None and not all(np.isfinite(array).all() for array in (query, key, value)):
+        raise ProblemError(f"values={problem.values} makes numbers beyond {problem.dtype}: make its argument smaller.")
     inputs = AttentionInputs(
-        query=round_to(query, problem.dtype),
-        key=round_to(key, problem.dtype),
-        value=round_to(value, problem.dtype),
+        query=query,
+        key=key,
+        value=value,
         mask=shared(made_mask(problem), problem.layout),
         bias=shared(made_bias(problem), problem.layout),
         causal=problem.causal,
