@@ -164,7 +164,7 @@ def test_what_matches_nothing_is_told(expect: Expect) -> None:
 
 
 def test_random_only_expectations_match_nothing_by_intention(expect: Expect) -> None:
-    judged = expect(entry("cases = []"))
+    judged = expect(entry('cases = "none"'))
     assert judged.judge(OUT, "designed", A, "float32", PASS).expected
     assert judged.judge(OUT, "random", B, "float32", WRONG).expected
     assert judged.unmatched() == []

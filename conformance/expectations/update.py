@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.expectations.file import ExpectationsFile
 from conformance.expectations.judging import alike
-from conformance.expectations.load import parse, text_of
+from conformance.expectations.load import parse
 from conformance.expectations.model import Cases, Entry, Expected, ExpectedAnswer, file_stem
 from conformance.records.model import CONFORMANCE_TIERS, Case, Item
 from conformance.records.run import Run
 from conformance.specification import conventions
+from conformance.user_files import demand_path, read_text, reason
 from conformance.verdict import Outcome
 
 TO_BE_REVIEWED = "to be reviewed"
@@ -24,11 +25,13 @@ def update(run: Run, folder: Path | str) -> list[Path]:
     reviewed". Raises UsageError for a file that is no expectations file or cannot be written.
     """
     changed = []
+    folder = demand_path(folder)
     for implementation in run.implementations:
-        path = Path(folder) / f"{file_stem(implementation)}.toml"
-        before = text_of(path, "expectations") if path.exists() else ""
+        path = folder / f"{file_stem(implementation)}.toml"
+        before = read_text(path, "expectations") if path.exists() else ""
         after = _updated(run, implementation, before, str(path))
         if after != before:
+            parse(after, f"What the records make of {cut(str(path))}")  # it could not be read again, were the records of no run
             _write(path, after)
             changed.append(path)
     return changed
@@ -177,5 +180,5 @@ def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"The expectations file {path} cannot be written: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The expectations file {path} cannot be written: {reason(error)}.") from None
