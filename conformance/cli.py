@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from conformance import __version__
-from conformance.cli_records import COMMANDS, UserPath
+from conformance.cli_records import COMMANDS, ImplementationName, UserPath
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.run_options import (
@@ -67,7 +67,7 @@ def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callabl
             flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if both_ways else option.flag
             default = defaults.get(option.name, option.default)
             kind: Any = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
-            kind = UserPath() if option.metavar in PATHS else kind
+            kind = UserPath() if option.metavar in PATHS else ImplementationName() if option is IMPLEMENTATION else kind
             command = click.option(
                 flag, option.name, is_flag=option.switch, type=kind, default=default, multiple=option.repeated,
                 metavar=option.metavar, help=option.help,
@@ -117,7 +117,7 @@ def list_command() -> None:
 
 
 @main.command()
-@click.argument("implementation")
+@click.argument("implementation", type=ImplementationName())
 @_options(FUNCTION_OPTIONS)
 def describe(implementation: str, **values: Any) -> None:
     """Show what an implementation declares, and what it is seen to do on conventions."""
@@ -140,7 +140,9 @@ def explain(identifier: str) -> None:
 
 @main.command()
 @click.argument("text", metavar="PROBLEM")
-@click.option("--implementation", required=True, metavar="NAME", help=IMPLEMENTATION.help.partition(";")[0])
+@click.option(
+    "--implementation", required=True, type=ImplementationName(), metavar="NAME", help=IMPLEMENTATION.help.partition(";")[0]
+)
 @_options(FUNCTION_OPTIONS)
 @click.option("--check", default="values", show_default=True, help="how it is judged, as `explain` names it for a requirement")
 def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode:
@@ -156,7 +158,7 @@ def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode
 
 
 @main.command()
-@click.argument("implementation")
+@click.argument("implementation", type=ImplementationName())
 @_options(FUNCTION_OPTIONS)
 @click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="SECONDS", help="for each line")
 @click.option("--here", is_flag=True, hidden=True, help="in this process, which the implementation may hang or end")

@@ -7,7 +7,7 @@ import click
 
 from conformance.exit_codes import ExitCode
 from conformance.terminal_text import say
-from conformance.user_files import demand_path
+from conformance.user_files import demand_name, demand_path
 
 
 class UserPath(click.Path):
@@ -18,6 +18,15 @@ class UserPath(click.Path):
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Path:
         return demand_path(str(super().convert(value, parameter, context)))
+
+
+class ImplementationName(click.ParamType):
+    """A name that records can hold, of something that is there or not."""
+
+    name = "name"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> str:
+        return demand_name(str(value))
 
 
 RECORDS = UserPath()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from conformance.user_files import LONGEST_NAME
+
 if TYPE_CHECKING:  # in Python a number is a float, whatever it was in the file
     Number = float
 else:
@@ -22,8 +24,8 @@ Integer = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Identifier = Annotated[str, Meta(pattern=r"^[A-Z0-9]+(-[A-Z0-9]+)*$(?!\n)", max_length=100)]
 Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$(?!\n)", max_length=100)]
-Name = Annotated[str, Meta(pattern=rf"{_SEEN}+$(?!\n)", max_length=5000)]
-Text = Annotated[str, Meta(pattern=rf"{_SEEN}*$(?!\n)", max_length=5000)]
+Name = Annotated[str, Meta(pattern=rf"{_SEEN}+$(?!\n)", max_length=LONGEST_NAME)]
+Text = Annotated[str, Meta(pattern=rf"{_SEEN}*$(?!\n)", max_length=LONGEST_NAME)]
 
 
 class Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,9 +5,11 @@ import os
 import stat
 from pathlib import Path
 
-from conformance.errors import UsageError, cut
+from conformance.errors import UsageError, cut, quoted
+from conformance.terminal_text import printable
 
-LONGEST_NAME = 255  # bytes, of most file systems
+LONGEST_PART = 255  # bytes of a name within a path, of most file systems
+LONGEST_NAME = 5000  # characters of an implementation's, a path included
 LARGEST_TEXT = 10_000_000  # bytes of a file that a person writes; known failures of everything take a hundredth of it
 
 
@@ -18,6 +20,15 @@ def demand_path(path: Path | str) -> Path:
     if problem:
         raise UsageError(f"The path {cut(str(path))!r} cannot be used: {problem}.")
     return Path(path)
+
+
+def demand_name(name: str) -> str:
+    """The name of an implementation, where records may hold it: one line of characters that are seen. Raises UsageError."""
+    if not name or printable(name) != name or set(name) & {"\n", "\t"}:
+        raise UsageError(f"{quoted(name)} cannot be the name of an implementation: it has characters that are not seen.")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"{quoted(name)} cannot be the name of an implementation: it has more than {LONGEST_NAME} characters.")
+    return name
 
 
 def read_bytes(path: Path | str, kind: str, advice: str = "", largest: int | None = None) -> bytes:
@@ -69,4 +80,4 @@ def _problem(path: Path | str) -> str:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
             return reason(error)
-    return "a part of it is too long" if max(map(len, encoded.split(os.sep.encode()))) > LONGEST_NAME else ""
+    return "a part of it is too long" if max(map(len, encoded.split(os.sep.encode()))) > LONGEST_PART else ""
