@@ -17,7 +17,7 @@ class UserPath(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Path:
-        return demand_path(str(super().convert(value, parameter, context)))
+        return Path(str(super().convert(demand_path(value), parameter, context)))
 
 
 class ImplementationName(click.ParamType):

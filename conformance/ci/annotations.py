@@ -1,5 +1,6 @@
 """Unexpected results as annotations, at the line where the implementation stands in the user's repository."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ def place_of(source: str, folder: Path, root: Path) -> Place:
     """Where ``file:line`` lies in the repository."""
     name, _, line = source.rpartition(":")
     path, root = real(folder / name), real(root)
-    if not name or not _LINE.fullmatch(line) or not path.is_file() or not path.is_relative_to(root):
+    if not name or not _LINE.fullmatch(line) or not os.path.isfile(path) or not path.is_relative_to(root):
         return Place()
     return Place(path.relative_to(root).as_posix(), int(line))
 

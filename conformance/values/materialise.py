@@ -8,7 +8,7 @@ from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.values import contents, single_elements  # noqa: F401  (register their edits)
-from conformance.values.edits import EDITS
+from conformance.values.edits import EDITS, edited
 from conformance.values.laws import LAWS
 from conformance.values.layouts import laid_out, shared
 from conformance.values.masks import made_bias, made_mask
@@ -50,7 +50,7 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
         scale=problem.scale,
     )
     for recipe in problem.edits:
-        inputs = EDITS.find(recipe)(inputs, Stream(recipe.seed, "edit"), recipe.argument)
+        inputs = edited(EDITS, recipe, inputs)
     lengths = inputs.query.shape[2], inputs.key.shape[2]
     if problem.causal != "none" and lengths != (problem.query_length, problem.key_length):
         raise ProblemError(

@@ -6,6 +6,7 @@ from conformance.dtypes import round_to
 from conformance.errors import quoted
 from conformance.inputs import MultiHeadInputs, Weights
 from conformance.problem import MultiHeadProblem, ProblemError
+from conformance.values.edits import edited
 from conformance.values.laws import LAWS
 from conformance.values.masks import made_mask
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
@@ -36,7 +37,7 @@ def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
         key_lengths=None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64),
     )
     for recipe in problem.edits:
-        inputs = MULTI_HEAD_EDITS.find(recipe)(inputs, Stream(recipe.seed, "edit"), recipe.argument)
+        inputs = edited(MULTI_HEAD_EDITS, recipe, inputs)
     return inputs
 
 
