@@ -300,7 +300,8 @@ def test_values_beyond_the_dtype_are_no_problem(values: str, dtype: str) -> None
 @pytest.mark.parametrize(
     "more",
     [
-        "values=large-products.1*-1#0", "scale=inf", "scale=nan", "scale=1e999", "mask=random.1:qk*nan#1", "mask=count.1:qk*inf#1",
+        "values=large-products.1*-1#0", "scale=inf", "scale=nan", "scale=1e999", "mask=random.1:qk*nan#1",
+        "mask=count.1:qk*inf#1",
         "bias=gaussian.1:qk*1e999#1",
         "edits=query-row.1*inf#0", "edits=batch-row.1*nan#0", "edits=suffix.1*inf#0", "edits=perturb-head.1*-inf#0",
         "mask=random.1:qk#99999999999999999999", "mask=random.1:qk*1e#1",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.adapter import Implementation
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem, unmet
 from conformance.records.model import Environment, StatusWord
 from conformance.specification import conventions
@@ -194,6 +194,19 @@ class Expectations:
                 problem = _never_asked(expected, meant, operations)
                 if problem:
                     raise UsageError(f"{where}, entry {number}: {problem}; correct or remove the entry.")
+
+    def inapplicable(self, implementations: Iterable[str]) -> str:
+        """A sentence where the files are of other implementations alone, which is no mistake where several runs share a folder;
+        empty where there are no files, or one is meant for any of these."""
+        names = tuple(implementations)
+        due = [file_stem(name) for name in names]
+        if not names or not self._files or any(stem in ("", *due) for stem in self._files):
+            return ""
+        there, where = ", ".join(f"{stem}.toml" for stem in self._files), "its file" if len(names) == 1 else "their files"
+        return (
+            f"No expectation is of {cut(', '.join(names))}: {where} would be {cut(', '.join(f'{stem}.toml' for stem in due))}, and "
+            f"there {'is' if len(self._files) == 1 else 'are'} {cut(there)}."
+        )
 
     def for_(self, implementation: str) -> ImplementationExpectations:
         """Those of an implementation; the same object each time."""
