@@ -199,14 +199,12 @@ class Expectations:
         """A sentence where the files are of other implementations alone, which is no mistake where several runs share a folder;
         empty where there are no files, or one is meant for any of these."""
         names = tuple(implementations)
-        due = [file_stem(name) for name in names]
-        if not names or not self._files or any(stem in ("", *due) for stem in self._files):
+        due = {f"{file_stem(name)}.toml" for name in names}
+        there = {f"{stem}.toml" for stem in self._files}
+        if not names or not there or "" in self._files or due & there:
             return ""
-        there, where = ", ".join(f"{stem}.toml" for stem in self._files), "its file" if len(names) == 1 else "their files"
-        return (
-            f"No expectation is of {cut(', '.join(names))}: {where} would be {cut(', '.join(f'{stem}.toml' for stem in due))}, and "
-            f"there {'is' if len(self._files) == 1 else 'are'} {cut(there)}."
-        )
+        called = cut(", ".join(sorted(due)))
+        return f"No expectation is of {cut(', '.join(names))}, which would stand in {called}; what is there is {cut(', '.join(there))}."
 
     def for_(self, implementation: str) -> ImplementationExpectations:
         """Those of an implementation; the same object each time."""
