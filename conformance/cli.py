@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from conformance import __version__
 from conformance.cli_records import COMMANDS, ImplementationName, UserPath
-from conformance.errors import UsageError
+from conformance.errors import LONGEST_SENTENCE, UsageError, cut
 from conformance.exit_codes import ExitCode
 from conformance.run_options import (
     DEFAULT_SEED,
@@ -54,7 +54,7 @@ class Commands(click.Group):
 
 
 def _complain(sentence: str) -> ExitCode:
-    say(sentence, error=True)
+    say(cut(" ".join(sentence.splitlines()), LONGEST_SENTENCE), error=True)  # click quotes what it was given, too
     return ExitCode.USAGE_ERROR
 
 

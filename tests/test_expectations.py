@@ -289,8 +289,8 @@ def test_a_folder_of_others_alone_is_remarked(tmp_path: Path) -> None:
     loaded = load(tmp_path, KNOWN, runs.LINUX)
     told = loaded.inapplicable(["dir/my_attention.py:attention"])
     assert told == (
-        "No expectation is of dir/my_attention.py:attention, which would stand in dir-my_attention.py-attention.toml; what is there "
-        "is my_attention.toml."
+        "No expectation is of dir/my_attention.py:attention, which would stand in dir-my_attention.py-attention.toml; "
+        "what is there is my_attention.toml."
     )
     assert loaded.inapplicable(["my_attention", "other"]) == "" == loaded.inapplicable([])
     assert load(tmp_path / "my_attention.toml", KNOWN, runs.LINUX).inapplicable(["x"]) == ""

@@ -224,6 +224,7 @@ def _header(change: Callable[[dict], None]) -> Callable[[bytes], bytes]:
     return damage
 
 
+SINUSOIDS = "sinusoidal_encoding length=5000 width=4 dtype=float32 rows=1,2 values=golden.1#1"
 DAMAGED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "deep": ("heads.json", lambda content: b"[" * 100_000),
     "digits": ("heads.json", lambda content: b'{"format": ' + b"1" * 10_000 + b"}"),
@@ -237,6 +238,8 @@ DAMAGED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "a note of lists": ("heads.json", _json(lambda document: document["cases"][0].update(note=[[]]))),
     "inputs of words": ("heads.json", _json(lambda document: document["cases"][0].update(inputs={"query": "x"}))),
     "a shape of words": ("heads.json", _json(lambda document: document["cases"][0]["inputs"]["query"].update(shape="x" * 9000))),
+    "another length": ("heads.json", lambda content: content.replace(b"length=", b"length=1")),
+    "another operation": ("heads.json", _json(lambda document: document["cases"][0].update(problem=SINUSOIDS))),
     "truncated": ("heads.safetensors", lambda content: content[:-1]),
     "no header": ("heads.safetensors", lambda content: b"\xff" * 8 + content),
     "a foreign dtype": ("heads.safetensors", _header(lambda tensor: tensor.update(dtype="F8_E4M3"))),

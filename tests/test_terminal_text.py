@@ -101,6 +101,7 @@ def test_annotations_are_still_obeyed(files: dict[str, Path], tmp_path: Path) ->
         ("describe", "no\x1b[1msuch"),
         ("\n::error::x",),
         ("report", "--\n::error::x"),
+        ("report", "a\n::error::b\nc"),
     ],
 )
 def test_mistakes_are_told_in_cleaned_text(words: tuple[str, ...]) -> None:
@@ -122,12 +123,17 @@ def test_mistakes_are_told_in_cleaned_text(words: tuple[str, ...]) -> None:
         ("explain", "GOLD-{}"),
         ("describe", "{}"),
         ("bench", "--suite", "{}", "--list"),
-        ("bench", "--baseline", "{}"),
         ("report", "{}"),
         ("faults", "--only", "{}"),
         ("run", "--implementation", "{}", "-n", "0"),
         ("run", "--reports", "{}"),
         ("run", "-k", "{} )"),
+        ("run", "--tier", "{}"),
+        ("run", "--{}"),
+        ("{}",),
+        ("run", "--time-limit", "{}"),
+        ("diff", "a", "b", "--format", "{}"),
+        ("history", "a", "--implementation", "{}"),
         ("golden", "add", "{}", "--requirement", "ATT-OUT-001", "--note", "n", "--source", "s"),
     ],
 )

@@ -176,6 +176,26 @@ class _Entry(msgspec.Struct):
     expected: dict[str, dict[str, Any]]
 
 
+def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The shapes of those arrays that a problem's sizes alone give."""
+    if isinstance(problem, AttentionProblem):
+        keys = problem.batch, problem.kv_heads, problem.key_length
+        queries = problem.batch, problem.heads, problem.query_length
+        return {
+            "query": (*queries, problem.width),
+            "key": (*keys, problem.width),
+            "value": (*keys, problem.value_width),
+            "output": (*queries, problem.value_width),
+        }
+    if isinstance(problem, MultiHeadProblem):
+        queries, keys = (problem.batch, problem.query_length), (problem.batch, problem.key_length, problem.model_width)
+        width = problem.value_inner_width if problem.output == "none" else problem.model_width
+        return {"query": (*queries, problem.model_width), "key": keys, "value": keys, "output": (*queries, width)}
+    rows = problem.length if problem.rows is None else len(problem.rows)
+    added = (problem.batch,) if problem.batch else ()
+    return {"x": (*added, problem.length, problem.width), "output": (*added, rows, problem.width)}
+
+
 def _case(content: Any, path: Path, position: int) -> GoldenCase:
     try:
         entry = msgspec.convert(content, _Entry)
@@ -186,6 +206,10 @@ def _case(content: Any, path: Path, position: int) -> GoldenCase:
         described = (*case.inputs.values(), *case.expected.values())
         if not all(key in tensor for tensor in described for key in ("dtype", "shape", "sha256")):
             raise ValueError("a tensor lacks dtype, shape or sha256")
+        for name, shape in _shapes(case.problem).items():
+            described_so = {**case.inputs, **case.expected}.get(name, {"shape": list(shape)})["shape"]
+            if described_so != list(shape):
+                raise ValueError(f"{name} has not the shape of its problem")
         if case.number != case.problem.values.seed:
             raise ValueError(f"{case.id} holds the problem of number {case.problem.values.seed}")
     except (ValueError, RecursionError, UsageError) as error:  # msgspec's are ValueErrors

@@ -14,7 +14,7 @@ from conformance.ci.inputs import Inputs
 from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison, compare
 from conformance.comparison.rendering import as_json, as_markdown
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.exit_codes import ExitCode
 from conformance.records import Run, merge_files, read_records
 from conformance.report_files import write_reports
@@ -113,7 +113,7 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
 def _merge(inputs: Inputs, records: Path) -> ExitCode:
     files = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
     if not files:
-        raise UsageError(f"There are no records to merge: nothing is called {', '.join(inputs.merge)}.")
+        raise UsageError(f"There are no records to merge: nothing is called {cut(', '.join(inputs.merge))}.")
     run = merge_files(files, records)
     write_reports(run, inputs.reports)
     return ExitCode(run.exit_code or ExitCode.AS_EXPECTED)

@@ -203,8 +203,8 @@ class Expectations:
         there = {f"{stem}.toml" for stem in self._files}
         if not names or not there or "" in self._files or due & there:
             return ""
-        called = cut(", ".join(sorted(due)))
-        return f"No expectation is of {cut(', '.join(names))}, which would stand in {called}; what is there is {cut(', '.join(there))}."
+        called, others = cut(", ".join(sorted(due))), cut(", ".join(sorted(there)))
+        return f"No expectation is of {cut(', '.join(names))}, which would stand in {called}; what is there is {others}."
 
     def for_(self, implementation: str) -> ImplementationExpectations:
         """Those of an implementation; the same object each time."""
