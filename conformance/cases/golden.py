@@ -188,12 +188,12 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
             "output": (*queries, problem.value_width),
         }
     if isinstance(problem, MultiHeadProblem):
-        queries, keys = (problem.batch, problem.query_length), (problem.batch, problem.key_length, problem.model_width)
+        rows, tokens = (problem.batch, problem.query_length), (problem.batch, problem.key_length, problem.model_width)
         width = problem.value_inner_width if problem.output == "none" else problem.model_width
-        return {"query": (*queries, problem.model_width), "key": keys, "value": keys, "output": (*queries, width)}
-    rows = problem.length if problem.rows is None else len(problem.rows)
+        return {"query": (*rows, problem.model_width), "key": tokens, "value": tokens, "output": (*rows, width)}
+    positions = problem.length if problem.rows is None else len(problem.rows)
     added = (problem.batch,) if problem.batch else ()
-    return {"x": (*added, problem.length, problem.width), "output": (*added, rows, problem.width)}
+    return {"x": (*added, problem.length, problem.width), "output": (*added, positions, problem.width)}
 
 
 def _case(content: Any, path: Path, position: int) -> GoldenCase:
