@@ -15,7 +15,7 @@ from conformance.exit_codes import ExitCode
 from conformance.records import read_records
 from conformance.verdict import Outcome
 from tests.fakes import named
-from tests.support.commands import invoke, run_command
+from tests.support.commands import PATIENCE, invoke, run_command
 
 QUICK = ("--no-timing", "--max-examples", "1", "-k", "ATT-SCALE-001 or ATT-OUT-004")
 
@@ -123,7 +123,7 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
         records = tmp_path / "reports" / "records.jsonl"
         _wait(lambda: records.exists() and records.read_bytes().count(b'"kind":"item"') >= 2)
         process.send_signal(signal.SIGINT)
-        printed, told = process.communicate(timeout=120)
+        printed, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == ExitCode.INCONCLUSIVE, printed + told
     assert "Interrupted" in told
     run = read_records(records)
@@ -131,8 +131,8 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
     assert len(run.items) >= 2
 
 
-def _wait(condition, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
+def _wait(condition) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -151,7 +151,7 @@ def test_a_process_that_ends_after_its_result_leaves_one_item(tmp_path: Path) ->
     )
     command = [sys.executable, "-m", "pytest", "-p", "killer", "-p", "no:cacheprovider", "-q", "--pyargs", "conformance.checks"]
     words = ["--implementation", "numpy-direct", "--tier", "quick", "-k", "ATT-SCALE-001", "-n", "1", "--records", "r.jsonl"]
-    done = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == ExitCode.UNEXPECTED, done.stdout + done.stderr
     assert "CRASH after its result" in done.stdout
     assert [item.outcome for item in read_records(tmp_path / "r.jsonl").items] == [Outcome.PASS]
