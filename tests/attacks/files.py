@@ -1,7 +1,7 @@
 """Damaged files by the thousand through everything that reads them: ``python -m tests.attacks.files [NUMBER [FOLDER]]``.
 
-The same files each time. What was found is counted and printed: how many of each kind, how each command ended, and what was wrong;
-the folder gets a file that shows each fault.
+The same files each time. What was found is counted and printed: how many of each kind, how each command ended, and what was
+wrong; the folder gets a file that shows each fault.
 """
 
 import sys

@@ -1,5 +1,6 @@
-"""A folder in which commands read damaged files, and what they may do: end with a code of the table, say one sentence of what is
-wrong, write what they were told to where they were told to, and hand on no text that commands a terminal, a CI, a sheet or a page.
+"""A folder in which commands read damaged files, and what they may do: end with a code of the table, say one sentence of what
+is wrong, write what they were told to where they were told to, and hand on no text that commands a terminal, a CI, a sheet or a
+page.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from tests.attacks.texts import MARKUP, ROOT
 
 LONGEST_SENTENCE = 2_000  # characters; nobody reads more, and a hostile file may be of any length
 OUT = "out"  # the folder that commands are told to write to
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _OWN_COMMAND = re.compile(r"::(error|notice)( (file|line|title)=[^:]*)?::(?!PWNED)")
 _NUMBER = re.compile(r"-(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)")
@@ -126,11 +127,11 @@ def _of_ending(ending: Ending, annotating: bool) -> Iterator[str]:
 
 def _of_output(ending: Ending, annotating: bool) -> Iterator[str]:
     said = ending.output + ending.errors
-    if _CONTROLS.search(said):
+    if CONTROLS.search(said):
         yield "control characters reach the terminal"
     if _DIRECTIONS.search(said):
         yield "characters that turn the direction of writing reach the terminal"
-    if any(line.lstrip().startswith("::") and not (annotating and _OWN_COMMAND.match(line)) for line in _lines(said)):
+    if any(line.lstrip().startswith("::") and not (annotating and _OWN_COMMAND.match(line)) for line in lines_of_output(said)):
         yield "a line begins with ::, which a CI obeys"
     try:
         said.encode()
@@ -138,7 +139,7 @@ def _of_output(ending: Ending, annotating: bool) -> Iterator[str]:
         yield "half a surrogate pair is printed"
 
 
-def _lines(text: str) -> list[str]:
+def lines_of_output(text: str) -> list[str]:
     """As a runner of workflows cuts them: at carriage returns too."""
     return re.split(r"\r\n|\r|\n", text)
 
