@@ -186,8 +186,8 @@ def lines_of_another(draw: Draw) -> Damaged:
     """A line that is in order and does not belong: of requirements and implementations that the header lacks."""
     lines = list(undamaged())
     place = draw(st.integers(1, len(lines) - 2))
-    names = draw(st.sampled_from((("fine", "another"), ("flawed", "another"), ("ATT-OUT-001", "ATT-OUT-999"))))
-    changed = lines[place].replace(f'"{names[0]}"', f'"{names[1]}"')
+    field, name = draw(st.sampled_from((("implementation", "another"), ("requirement", "ATT-OUT-999"))))
+    changed = re.sub(rf'"{field}":"[^"]*"', f'"{field}":"{name}"', lines[place], count=1)
     due = ANY if changed == lines[place] else REFUSED
     return Damaged("lines of another", whole([*lines[:place], changed, *lines[place + 1 :]]), due)
 
