@@ -4,25 +4,29 @@ The same files each time. What was found is counted and printed: how many of eac
 wrong; the folder gets a file that shows each fault.
 """
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from conformance.cases import golden
+from conformance.cases.random import WITHOUT_CONSTANTS
 from conformance.expectations import load, load_skips
 from conformance.specification import conventions, requirements
 from tests.attacks.documents import damaged_golden, damaged_skips, damaged_toml, golden_halves
 from tests.attacks.records import Damaged, damaged_records, first_shard, undamaged, whole
 from tests.attacks.sandbox import OUT, Ending, Sandbox
 
-DUE = 20_000
+DUE = 24_000  # of which more than 20,000 are different
 FILE, OTHER = "records.jsonl", "other.jsonl"
 # Commands on a damaged record file; those that are read in whole for all, those that draw for one in FEW.
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -44,7 +48,9 @@ DRAWING: dict[str, tuple[str, ...]] = {
     "action that merges": ("action",),
     "history --plot": ("history", OTHER, FILE, "--plot", f"{OUT}/history.svg"),
 }
-FEW = 8
+FEW = 16
+SHARES = {"records": 75, "expectations": 10, "skips": 5, "golden": 10}  # percent
+PARTS = 4  # of each, which processes share
 ACTION = {
     "CONFORMANCE_MERGE": "first.jsonl\nsecond.jsonl", "CONFORMANCE_REPORTS": OUT, "CONFORMANCE_BASELINE": OTHER,
     "GITHUB_STEP_SUMMARY": f"{OUT}/step.md", "GITHUB_OUTPUT": f"{OUT}/output",
@@ -59,7 +65,7 @@ class Found:
     endings: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     samples: dict[tuple[str, str], Damaged] = field(default_factory=dict)
-    distinct: set[int] = field(default_factory=set)
+    distinct: set[bytes] = field(default_factory=set)
 
     def note(self, command: str, damaged: Damaged, ending: Ending, faults: list[str]) -> None:
         self.endings[command, "raised" if ending.code is None else str(ending.code)] += 1
@@ -71,7 +77,14 @@ class Found:
 
     def count(self, damaged: Damaged) -> None:
         self.kinds[_family(damaged.kind)] += 1
-        self.distinct.add(hash(damaged.content))
+        self.distinct.add(sha256(damaged.content).digest())
+
+    def add(self, other: "Found") -> None:
+        self.kinds += other.kinds
+        self.endings += other.endings
+        self.faults += other.faults
+        self.samples = other.samples | self.samples
+        self.distinct |= other.distinct
 
     def lines(self) -> Iterator[str]:
         """All of it, for a reader."""
@@ -91,27 +104,38 @@ def _family(kind: str) -> str:
     return kind.split(" of ")[0] if kind.startswith("type of ") else kind
 
 
-def attack(number: int, found: Found | None = None) -> Found:
-    """Makes and reads about ``number`` files, three quarters of them records."""
-    found = found or Found()
-    with TemporaryDirectory() as folder:
-        root = Path(folder).resolve()
-        _each(damaged_records(), number * 3 // 4, _Records(Sandbox(root / "records"), found))
-        _each(damaged_toml(), number // 10, _Expectations(Sandbox(root / "toml"), found))
-        _each(damaged_skips(), number // 20, _Skips(Sandbox(root / "skips"), found))
-        _each(damaged_golden(), number // 10, _Golden(Sandbox(root / "golden"), found))
+def attack(number: int, processes: int = 1) -> Found:
+    """Makes and reads about ``number`` files, three quarters of them records, always the same ones."""
+    sizes = {kind: number * share // 100 for kind, share in SHARES.items()}
+    parts = [(kind, one, len(range(one, size, PARTS))) for kind, size in sizes.items() for one in range(min(size, PARTS))]
+    found = Found()
+    if processes == 1:
+        for part in parts:
+            found.add(_part(part))
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            for one in pool.map(_part, parts):
+                found.add(one)
     return found
 
 
-def _each(files: st.SearchStrategy[Any], number: int, read: Callable[[Any], None]) -> None:
-    """``read`` for each of ``number`` files, always the same ones: what is wrong is counted, so that nothing ends it early."""
+def _part(part: tuple[str, int, int]) -> Found:
+    """So many files of a kind, drawn with a seed. What is wrong is counted, so that nothing ends it early."""
+    kind, own_seed, number = part
+    found = Found()
+    with TemporaryDirectory() as folder:
+        files, reader = READERS[kind]
+        read = reader(Sandbox(Path(folder).resolve()), found)
 
-    @settings(max_examples=number, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(files)
-    def body(file: Any) -> None:
-        read(file)
+        @seed(own_seed)
+        @settings(max_examples=number, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(files())
+        def body(file: Any) -> None:
+            read(file)
 
-    body()
+        with WITHOUT_CONSTANTS:
+            body()
+    return found
 
 
 class _Records:
@@ -130,7 +154,7 @@ class _Records:
         else:
             for command in [*COMMANDS][1:]:
                 self._run(command, damaged)
-            if self.number % (FEW // 4 if "text" in damaged.kind else FEW) == 0:
+            if self.number % (FEW // 8 if "text" in damaged.kind else FEW) == 0:
                 self._run(list(DRAWING)[self.drawn % len(DRAWING)], damaged)
                 self.drawn += 1
         self.number += 1
@@ -198,8 +222,16 @@ def keep(found: Found, folder: Path) -> None:
     (folder / "index.txt").write_text("".join(index), encoding="utf-8")
 
 
+READERS: dict[str, tuple[Callable[[], st.SearchStrategy[Any]], Callable[[Sandbox, Found], Callable[[Any], None]]]] = {
+    "records": (damaged_records, _Records),
+    "expectations": (damaged_toml, _Expectations),
+    "skips": (damaged_skips, _Skips),
+    "golden": (damaged_golden, _Golden),
+}
+
+
 if __name__ == "__main__":
-    result = attack(int(sys.argv[1]) if sys.argv[1:] else DUE)
+    result = attack(int(sys.argv[1]) if sys.argv[1:] else DUE, os.cpu_count() or 1)
     print(*result.lines(), sep="\n")
     if sys.argv[2:]:
         keep(result, Path(sys.argv[2]))
