@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -23,8 +23,7 @@ from conformance.run_options import (
 )
 from conformance.starter import FRAMEWORKS, command, write_starter
 
-if TYPE_CHECKING:
-    from conformance.adapter import Implementation
+LONGEST_TIME = 86400.0 * 7  # seconds
 
 
 class Commands(click.Group):
@@ -88,7 +87,14 @@ for one in COMMANDS:
 @main.command()
 @_options(RUN_OPTIONS, reports="reports", timing=True)
 @click.option("-k", "keyword", default="", metavar="EXPR", help="only items whose name matches, such as 'ATT-MASK and not numpy'")
-@click.option("-n", "workers", default="auto", metavar="N", show_default=True, help="worker processes; auto: one a core, 0: none")
+@click.option(
+    "-n",
+    "workers",
+    default="auto",
+    metavar="N",
+    show_default=True,
+    help="how many items run at a time, in processes apart; auto: one a core",
+)
 @click.argument("more", nargs=-1, metavar="[-- PYTEST ARGUMENTS]")
 def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> ExitCode:
     """Judge implementations, print the tables, write the reports."""
@@ -110,16 +116,20 @@ def list_command() -> None:
     click.echo(list_all(registry.builtin().values()))
 
 
+def _time_limit(seconds: float, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--time-limit", type=click.FloatRange(0, LONGEST_TIME, min_open=True), default=seconds, show_default=True,
+        metavar="SECONDS", help=what,
+    )  # fmt: skip
+
+
 @main.command()
 @click.argument("implementation")
 @_options(FUNCTION_OPTIONS)
-def describe(implementation: str, **values: Any) -> None:
+@_time_limit(300.0, "in which it must have been observed")
+def describe(implementation: str, time_limit: float, **values: Any) -> ExitCode:
     """Show what an implementation declares, and what it is seen to do on conventions."""
-    from conformance.describe import describe
-    from conformance.world import outside
-
-    with outside():
-        click.echo(describe(_implementation(implementation, values)))
+    return _elsewhere("describe", implementation, values, time_limit)
 
 
 @main.command()
@@ -137,51 +147,43 @@ def explain(identifier: str) -> None:
 @click.option("--implementation", required=True, metavar="NAME", help=IMPLEMENTATION.help.partition(";")[0])
 @_options(FUNCTION_OPTIONS)
 @click.option("--check", default="values", show_default=True, help="how it is judged, as `explain` names it for a requirement")
-def repro(text: str, implementation: str, check: str, **values: Any) -> ExitCode:
+@_time_limit(300.0, "after which it is ended")
+def repro(text: str, implementation: str, check: str, time_limit: float, **values: Any) -> ExitCode:
     """Judge one problem, given as its text or as the id of a golden case, on one implementation, and show the worst row of the
     output."""
-    from conformance.repro import reproduce
-    from conformance.world import outside
-
-    with outside():
-        reproduction = reproduce(text, _implementation(implementation, values), check)
-    click.echo(reproduction.report)
-    return ExitCode.UNEXPECTED if reproduction.judgement.verdict.outcome.is_failure else ExitCode.AS_EXPECTED
+    return _elsewhere("repro", implementation, values, time_limit, text=text, check=check)
 
 
 @main.command()
 @click.argument("implementation")
 @_options(FUNCTION_OPTIONS)
-@click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="SECONDS", help="for each line")
-@click.option("--here", is_flag=True, hidden=True, help="in this process, which the implementation may hang or end")
-def smoke(implementation: str, time_limit: float, here: bool, **values: Any) -> ExitCode:
+@_time_limit(60.0, "for each line")
+def smoke(implementation: str, time_limit: float, **values: Any) -> ExitCode:
     """Check the adapter itself: types, shapes, layout, and what it declares."""
-    if not here:
-        return _smoke_elsewhere(implementation, time_limit, values)
-    from conformance.registry import resolve
-    from conformance.smoke import FAIL, smoke
-    from conformance.world import outside
-
-    sound = True
-    with outside():
-        for finding in smoke(resolve(implementation, **function_settings(values))):
-            click.echo(str(finding))
-            sound = sound and finding.state != FAIL
-    return ExitCode.AS_EXPECTED if sound else ExitCode.UNEXPECTED
-
-
-def _smoke_elsewhere(implementation: str, time_limit: float, values: dict[str, Any]) -> ExitCode:
-    """In a process of its own, and the conclusion here."""
-    from conformance.smoke import FAIL
-    from conformance.smoke_process import lines
-
-    words = [f"--{name}={value}" for name, value in function_settings(values).items() if value is not None]
-    sound = True
-    for line in lines(["smoke", "--here", implementation, *words], time_limit):
-        click.echo(line)
-        sound = sound and not line.startswith(FAIL)
+    code = _elsewhere("smoke", implementation, values, time_limit, lost="FAIL  ")
+    sound = code is ExitCode.AS_EXPECTED
     click.echo("The adapter is sound; `run` judges what it computes." if sound else "The adapter is not sound yet.")
-    return ExitCode.AS_EXPECTED if sound else ExitCode.UNEXPECTED
+    return code
+
+
+def _elsewhere(command: str, name: str, values: dict[str, Any], time_limit: float, lost: str = "", **arguments: Any) -> ExitCode:
+    """Prints what the command says in a process of its own; where that ends or hangs, what has become of it, after ``lost``."""
+    from conformance.children import adopt_orphans, end_orphans
+    from conformance.elsewhere import Elsewhere, Lost
+
+    adopt_orphans()
+    asked = Elsewhere(command, name, function_settings(values), time_limit, **arguments)
+    try:
+        for line in asked.lines():
+            click.echo(line)
+        return asked.code
+    except Lost as loss:
+        click.echo(f"{lost}{loss}")
+        return ExitCode.UNEXPECTED
+    finally:
+        end_orphans()
+        if asked.printed:
+            click.echo(f"The implementation has printed:\n{asked.printed}", err=True)
 
 
 @main.command()
@@ -254,7 +256,7 @@ def bench(listing: bool, cost: bool, profiled: bool, **values: Any) -> ExitCode 
         return None
     if cost:
         click.echo(cost_table(harness_cost(seed=values["seed"])) + "\n")
-    from conformance.session.options import chosen
+    from conformance.loading import known_of
     from conformance.timing.bench import Options, run_bench
 
     names, words = values.pop(IMPLEMENTATION.name), function_settings(values)
@@ -264,7 +266,7 @@ def bench(listing: bool, cost: bool, profiled: bool, **values: Any) -> ExitCode 
         values[name] = tuple(word for text in values[name] for word in text.split(","))
     passes = values.pop("passes")
     values["passes"] = ("forward", "forward+backward") if passes == "both" else (passes,)
-    options = Options(implementations=chosen(names, **words), specs=names, words=words, **values)
+    options = Options(implementations=known_of(names, words), specs=names, words=words, **values)
     return run_bench(Console(), options)
 
 
@@ -362,16 +364,6 @@ def reissue() -> None:
     changed = reissue()
     sentence = f"Budgets of {len(changed)} cases were issued again: say why in golden/README.md."
     click.echo(sentence if changed else "Nothing differs.")
-
-
-def _implementation(name: str, values: dict[str, Any]) -> "Implementation":
-    """What ``name`` and FUNCTION_OPTIONS give."""
-    from conformance.declarations import demand_sense
-    from conformance.registry import resolve
-
-    found = resolve(name, **function_settings(values))
-    demand_sense(found)
-    return found
 
 
 def _wrote(paths: Iterable[Path]) -> None:

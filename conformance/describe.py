@@ -44,6 +44,11 @@ def list_all(implementations: Iterable[Implementation]) -> str:
 
 def describe(implementation: Implementation) -> str:
     """What the implementation declares, and how it is asked for what it does not offer; conventions as observed too."""
+    return "\n".join(parts(implementation))
+
+
+def parts(implementation: Implementation) -> Iterator[str]:
+    """The same, what is declared first: to observe, the implementation has to be called."""
     missing = implementation.missing()
     support = implementation.support
     framework = implementation.framework
@@ -75,8 +80,8 @@ def describe(implementation: Implementation) -> str:
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
     lines += [("shapes", f"a budget of {support.shapes}: problems beyond it are left out")] if support.shapes else []
     lines.append(("own sizes", _few(facts_of(implementation, thorough=True).sizes)))
-    text = "\n".join(_entry(name, value) for name, value in lines if value)
-    return f"{text}\n\n{_conventions(implementation, observe=missing is None)}"
+    yield "\n".join(_entry(name, value) for name, value in lines if value) + "\n"
+    yield _conventions(implementation, observe=missing is None)
 
 
 def explain(identifier: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Compiles, Implementation
-from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, told
+from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, end_if_forked, told
+from conformance.floating_point import FloatingPoint
 from conformance.given import Given
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.limits import fitted, outside_arrays
@@ -43,6 +44,7 @@ class Subject:
         self._observations: dict[tuple[str, Places], Observation | None] = {}
         self.declined: Counter[str] = Counter()  # calls of questions about conventions
         self.calls = 0
+        self.floating_point = FloatingPoint()
         self.compiled: int | None = None  # calls of code that was compiled as a whole; None where nothing is known of it
         self._given_up = 0
 
@@ -63,7 +65,14 @@ class Subject:
         return problem
 
     def call(self, prepared: PreparedCall) -> Any:
-        """Runs the call, and counts it where it may be compiled or not."""
+        """Runs the call, and counts it where it may be compiled or not. A process that the implementation forks ends here."""
+        try:
+            with self.floating_point:
+                return self._call(prepared)
+        finally:
+            end_if_forked()
+
+    def _call(self, prepared: PreparedCall) -> Any:
         framework = self.implementation.framework
         if not self.implementation.support.compiles or not isinstance(framework, Compiles):
             return prepared.run()
@@ -259,10 +268,18 @@ class Subject:
         else:
             positional, named = self._sinusoidal_arguments(folded, to)
         unbound = partial(self.implementation.function, *positional, **self.implementation.spelled(named))
-        call = unbound() if support.binds else unbound
+        call = self._made(unbound) if support.binds else unbound
         arrays = named_arrays(positional, named)
         swap = support.axes == "blhd" and isinstance(folded, AttentionInputs)
         return PreparedCall(framework, call, arrays, swap, unbound, around, tuple(given))
+
+    def _made(self, unbound: Callable[[], Any]) -> Any:
+        """The computation that a function which binds returns."""
+        try:
+            with self.floating_point:
+                return unbound()
+        finally:
+            end_if_forked()
 
     def _attention_arguments(
         self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]

@@ -16,7 +16,7 @@ from conformance.adapter import Support
 from conformance.bias import Direction, directions
 from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
-from conformance.errors import Declined, ProblemError, Unsupported, demand_own, end_if_forked, told
+from conformance.errors import Declined, ProblemError, Unsupported, demand_own, told
 from conformance.harness import Subject
 from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.oracle import Expected, expect
@@ -155,7 +155,6 @@ class Judge:
             start = time.perf_counter()
             raw = subject.call(prepared)
             seconds = time.perf_counter() - start
-            end_if_forked()
         except BaseException as error:
             sys.setrecursionlimit(depth)  # before the exception is looked at
             raise _failure(error, subject) from None

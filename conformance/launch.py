@@ -1,15 +1,16 @@
 """A run of the checks outside of anybody's test suite: pytest with our plugin, and with nothing of the user's own set-up."""
 
 import os
+import re
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from _pytest.mark.expression import Expression
 
+from conformance.children import adopt_orphans
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode
 from conformance.plugin import CHECKS
@@ -28,23 +29,28 @@ ENDINGS: dict[int, str] = {
 def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", more: Sequence[str] = ()) -> ExitCode:
     """Runs the checks with ``options`` (RUN_OPTIONS as words) and ``more`` words for pytest; ``keyword`` selects as -k does.
 
-    ``workers`` is a number of processes, "auto" for one per core, or "0" for none. Raises UsageError for what makes no sense.
+    ``workers`` is the number of implementations that run at a time, each in a process of its own, "auto" for one per core.
+    Raises UsageError for what makes no sense.
     """
-    if not ((workers.isascii() and workers.isdigit()) or workers in ("auto", "logical")):
-        raise UsageError(f"-n {workers} is neither a number of processes nor auto.")
+    if not re.fullmatch("auto|logical|[0-9]{1,3}", workers):
+        raise UsageError(f"-n {workers[:20]} is neither a number of processes, at most 999, nor auto.")
     _demand_expression(keyword)
     session = _Session()
-    ours = [*_plugins(workers, more), "--pyargs", CHECKS, *_surroundings(), *_appearance(), *_selected(keyword)]
+    ours = ["-p", "conformance.plugin", f"--processes={workers}", "--pyargs", CHECKS]
+    ours += [*_surroundings(), *_appearance(), *_selected(keyword)]
+    adopt_orphans()
     with _environment():
         code = pytest.main([*ours, *options, *more], plugins=[session])
     said = (ExitCode.AS_EXPECTED, ExitCode.USAGE_ERROR)  # a shard may have nothing to do; a usage error has had its sentence
     if session.ending in ENDINGS and code not in said:
         print(ENDINGS[session.ending], file=sys.stderr)
+    elif session.ending is None and code == pytest.ExitCode.INTERRUPTED:
+        print("Interrupted: nothing was recorded yet.", file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
 
 
 def _demand_expression(keyword: str) -> None:
-    """Raises UsageError for what pytest would refuse, too, but in each worker, which ends with an internal error."""
+    """Raises UsageError, in our words, for what pytest would refuse too, after everything has been loaded."""
     try:
         Expression.compile(keyword)
     except Exception as error:  # a class of its own in each version of pytest
@@ -53,28 +59,17 @@ def _demand_expression(keyword: str) -> None:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """The environment variables of a run, which the worker processes inherit."""
+    """The environment variables of a run. The processes in which implementations run know nothing of them."""
     before = dict(os.environ)
     for name in FOREIGN_SETTINGS:
         os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins reorder, rerun or decorate
-    os.environ[SWITCH] = note_environment(before, (*FOREIGN_SETTINGS, "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONSAFEPATH"))
-    os.environ["PYTHONSAFEPATH"] = "1"  # or a user's random.py would stand in the way of the workers' own imports
+    os.environ[SWITCH] = note_environment(before, (*FOREIGN_SETTINGS, "PYTEST_DISABLE_PLUGIN_AUTOLOAD"))
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def _plugins(workers: str, more: Sequence[str]) -> list[str]:
-    """Ours and pytest-xdist, by name, since none is loaded by itself."""
-    ours = ["-p", "conformance.plugin"]
-    unwanted = "no:xdist" in more or "-pno:xdist" in more
-    if unwanted or find_spec("xdist") is None:
-        return ours
-    # Each worker begins with a stretch of its own, so that few shapes are compiled in several.
-    return [*ours, "-p", "xdist", "-n", workers, *([] if workers == "0" else ["--dist", "worksteal"])]
 
 
 def _surroundings() -> list[str]:

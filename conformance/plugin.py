@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from conformance import threads
 from conformance.world import SWITCH
 
 CHECKS = "conformance.checks"
@@ -16,7 +15,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     if SWITCH not in os.environ and not any(CHECKS in argument for argument in sys.argv):
         return
     os.environ.setdefault(SWITCH, "{}")
-    _share_cores()
     from conformance.session.options import add_options
 
     add_options(parser)
@@ -27,14 +25,3 @@ def pytest_configure(config: pytest.Config) -> None:
         from conformance.session import activate
 
         activate(config)
-
-
-def _share_cores() -> None:
-    """Gives each of pytest-xdist's workers its share of the cores: threads of several workers on one core mostly wait.
-
-    Measured with torch, two workers on two cores: 5 times slower without. Libraries read this when they are first imported.
-    """
-    workers = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
-    if workers.isdecimal() and int(workers) > 1:
-        for name in threads.VARIABLES:
-            os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // int(workers))))

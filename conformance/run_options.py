@@ -90,7 +90,7 @@ RUN_OPTIONS = (
         metavar="K/N",
         help="run the K-th of N parts, on one machine of N; `attention-conformance merge` joins their records",
     ),
-    RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item; needs pytest-xdist (-n)"),
+    RunOption(flag="--time-limit", type=float, metavar="SECONDS", help="per item, after which it is ended and counts as TIMEOUT"),
     RunOption(flag="--no-diagnosis", switch=True, default=False, help="do not look for the fault that explains the failures"),
     RunOption(
         flag="--unrun",

@@ -22,6 +22,12 @@ def given_arguments() -> list[str]:
     return sys.argv if _given is None else _given
 
 
+def environment_outside() -> dict[str, str]:
+    """The environment of a process that knows nothing of us: what the user's own shell has given."""
+    environment = dict(os.environ)
+    return _as_it_was(environment, _noted(environment) or _changed)
+
+
 @contextmanager
 def outside() -> Iterator[None]:
     """No arguments, and none of the environment variables of a run of ours or of pytest; what is done to either is undone."""
@@ -29,7 +35,7 @@ def outside() -> Iterator[None]:
     arguments, environment, before = sys.argv, dict(os.environ), (_given, _changed)
     _given, _changed = given_arguments(), _noted(environment) or _changed
     sys.argv = [arguments[0]] if arguments and arguments[0] != "-c" else [sys.executable]
-    _set(_as_it_was(environment))
+    _set(_as_it_was(environment, _changed))
     try:
         yield
     finally:
@@ -37,10 +43,13 @@ def outside() -> Iterator[None]:
         sys.argv, (_given, _changed) = arguments, before
 
 
-def _as_it_was(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without ours and pytest's variables, and with those of the user's that a run puts aside."""
+def _as_it_was(environment: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment without ours and pytest's variables, and with those of the user's that a run puts aside; as it is where
+    there is no run."""
+    if SWITCH not in environment:
+        return dict(environment)
     found = {name: value for name, value in environment.items() if not name.startswith(_PREFIXES)}
-    for name, value in _changed.items():
+    for name, value in changed.items():
         if value is None:
             found.pop(name, None)
         else:

@@ -215,14 +215,15 @@ def test_rungs_of_a_ladder_become_growth():
 
 
 class WhileAsleep:
-    """Time that stands still but while the process lives whose id is in the file: then, 1,000 s from one look to the next."""
+    """Time that stands still but while the process lives whose id is in the file: then, 15 s go by from one look to the next, so
+    that of a limit of 20 s there is time to hear what was said before."""
 
     def __init__(self, file):
         self.file, self.now = file, 0.0
 
     def monotonic(self):
         if self.file.exists() and _lives(int(self.file.read_text() or 0)):
-            self.now += 1000.0
+            self.now += 15.0
         return self.now
 
 

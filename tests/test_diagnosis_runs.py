@@ -5,7 +5,7 @@ from pathlib import Path
 
 from conformance.records import Diagnosis as Record
 from conformance.records import read_records
-from conformance.session.diagnosis_process import Request, ask
+from conformance.workers.diagnosis_process import Request, ask
 from tests import fakes
 from tests.support.commands import PATIENCE
 from tests.support.diagnosing import run

@@ -10,6 +10,7 @@ PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
     "errors exit_codes threads interruption run_options shards world",
+    "children floating_point",
     "data dtypes resources",
     "problem inputs visibility scale",
     "cases.golden cases.golden_files",
@@ -26,6 +27,8 @@ LAYERS = (
     "declarations narrowing given prepared harness",
     "judging soundness",
     "accuracy records",
+    "known",
+    "loading",
     "expectations",
     "checks",
     "unreached",
@@ -38,8 +41,10 @@ LAYERS = (
     "report_files",
     "comparison history",
     "timing",
+    "workers",
     "session plugin launch ci",
-    "smoke smoke_process starter describe repro golden_tool",
+    "smoke starter describe repro golden_tool",
+    "elsewhere",
     "cli_records",
     "cli __main__",
 )

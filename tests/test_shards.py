@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for words in (["--records", "whole.jsonl"], ["--records", "1.jsonl", "--shard", "1/2"]):
         done = run_command("run", *QUICK, *words, folder=folder)
         assert done.returncode == 0, done.stdout + done.stderr
-    done = run_command("run", *QUICK, "--records", "2.jsonl", "--shard", "2/2", "--", "-p", "no:xdist", folder=folder)
+    done = run_command("run", *QUICK, "--records", "2.jsonl", "--shard", "2/2", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

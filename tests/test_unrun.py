@@ -9,7 +9,7 @@ import pytest
 from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.records import Unrun, decode
-from conformance.session.unrun_process import unrun
+from conformance.workers.unrun_process import unrun
 from tests.support.commands import PATIENCE, run_command
 
 HEAD = """

@@ -18,7 +18,7 @@ from conformance.declarations import unknown_words
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import parse
-from conformance.session.kept import kept
+from conformance.workers.kept import kept
 from conformance.world import given_arguments, outside
 from implementations.numpy_ import FRAMEWORK, direct
 from tests.support.commands import run_command

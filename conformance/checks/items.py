@@ -20,6 +20,7 @@ from conformance.errors import Declined, LeftOut, ProblemError, Unsupported
 from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
+from conformance.known import Known
 from conformance.limits import largest_score, work
 from conformance.own_sizes import facts_of
 from conformance.parameters import PARAMETER_FEATURES
@@ -354,7 +355,7 @@ def _counts(counter: Counter[str]) -> Counts:
     return Counts(**{name: counter[name] for name in Counts.__struct_fields__})
 
 
-def repro_command(text: str, implementation: Implementation, check: str = "values") -> str:
+def repro_command(text: str, implementation: Implementation | Known, check: str = "values") -> str:
     """The command that puts the problem of ``text`` again."""
     checked = "" if check == "values" else f" --check {check}"
     options = "".join(f" {option}" for option in implementation.options)

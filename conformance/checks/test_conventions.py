@@ -2,10 +2,6 @@
 
 from collections.abc import Callable
 
-from conformance.adapter import Implementation
 
-
-def test_conventions(
-    convention_id: str, implementation: Implementation, run_convention: Callable[[str, Implementation], None]
-) -> None:
-    run_convention(convention_id, implementation)
+def test_conventions(convention_id: str, implementation: str, run_item: Callable[[str, str], None]) -> None:
+    run_item(convention_id, implementation)

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from conformance.adapter import Implementation
-
 AREA = "OUT"
 
 
-def test_outputs(requirement_id: str, implementation: Implementation, run_item: Callable[[str, Implementation], None]) -> None:
+def test_outputs(requirement_id: str, implementation: str, run_item: Callable[[str, str], None]) -> None:
     run_item(requirement_id, implementation)

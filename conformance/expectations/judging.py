@@ -4,10 +4,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conformance.adapter import Implementation
 from conformance.errors import UsageError
 from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem, unmet
-from conformance.records.model import Environment, StatusWord
+from conformance.records.model import Environment, ImplementationEntry, StatusWord
 from conformance.specification import conventions
 from conformance.verdict import Outcome
 
@@ -184,7 +183,7 @@ class Expectations:
             _demand_agreement(where, entries)
         self._made: dict[str, ImplementationExpectations] = {}
 
-    def demand_askable(self, implementations: Iterable[Implementation], operations: Mapping[str, str]) -> None:
+    def demand_askable(self, implementations: Iterable[ImplementationEntry], operations: Mapping[str, str]) -> None:
         """Raises UsageError for an entry that can never match, since it speaks of what is asked of none of ``implementations``
         for which its file holds; ``operations`` maps requirements to theirs."""
         implementations = tuple(implementations)
@@ -204,7 +203,7 @@ class Expectations:
         return self._made[implementation]
 
 
-def _never_asked(expected: Entry, implementations: Sequence[Implementation], operations: Mapping[str, str]) -> str:
+def _never_asked(expected: Entry, implementations: Sequence[ImplementationEntry], operations: Mapping[str, str]) -> str:
     """Why ``expected`` can match nothing on any of ``implementations``, of which there is one at least; empty where it can."""
     names = ", ".join(one.name for one in implementations)
     if isinstance(expected, ExpectedAnswer):
@@ -216,7 +215,7 @@ def _never_asked(expected: Entry, implementations: Sequence[Implementation], ope
         others = " and ".join(sorted({one.operation for one in implementations}))
         return f"{subject} is about {' and '.join(about)}, and {names} offers {others}"
     dtypes = () if isinstance(expected, ExpectedAnswer) else expected.dtypes
-    strangers = [dtype for dtype in dtypes if not any(dtype in one.support.dtypes for one in asked)]
+    strangers = [dtype for dtype in dtypes if not any(dtype in one.dtypes for one in asked)]
     return f"{names} does not declare the dtype {strangers[0]}" if strangers else ""
 
 

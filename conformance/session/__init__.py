@@ -1,7 +1,7 @@
 """A run inside pytest: options, items, records. ``activate`` is what the plugin's entry point calls."""
 
-import signal
-from pathlib import Path
+import os
+from typing import Any
 
 import pytest
 
@@ -9,31 +9,44 @@ from conformance.errors import UsageError
 
 
 def activate(config: pytest.Config) -> None:
-    """Understands the options and registers the run's hooks. Ends pytest with a sentence where they make no sense."""
-    from conformance.interruption import SIGNALS
-    from conformance.session.ahead import Ahead
+    """Understands the options, has the implementations loaded, and registers the run's hooks. Ends pytest with a sentence where
+    that makes no sense."""
     from conformance.session.interruption import Interruption
-    from conformance.session.items import Items
-    from conformance.session.options import settings_from
-    from conformance.session.recorder import TRAIL, Recorder
-    from conformance.session.trail import Trail
-    from conformance.session.watchdog import Watchdog
+    from conformance.workers.pool import Pool
 
+    interruption = Interruption(config)
+    config.pluginmanager.register(interruption, "conformance-interruption")
+    pool = Pool(_processes(config), lambda: interruption.asked)  # they load what is ours while this one does
+    interruption.at_once = pool.kill
+    config.add_cleanup(pool.end)
     try:
-        settings = settings_from(config)
+        _register(config, interruption, pool)
     except UsageError as error:
+        pool.end()
         raise pytest.UsageError(str(error)) from None
-    given = getattr(config, "workerinput", None)  # in a worker of pytest-xdist
-    trail = Trail(Path(given[TRAIL])) if given else None
-    if given:
-        for number in SIGNALS:  # Ctrl-C reaches all processes of a terminal; the controller decides
-            signal.signal(number, signal.SIG_IGN)
-    config.pluginmanager.register(Items(settings, trail), "conformance-items")
-    if given is None:
-        watchdog = Watchdog(settings.time_limit)
-        interruption = Interruption(at_once=watchdog.end_all)
-        config.pluginmanager.register(interruption, "conformance-interruption")
-        config.pluginmanager.register(Recorder(settings, config, interruption, watchdog), "conformance-recorder")
-        config.pluginmanager.register(Ahead(settings, config), "conformance-ahead")
-        if getattr(config.option, "maxworkerrestart", "absent") is None:
-            config.option.maxworkerrestart = 10_000  # a crash costs its own item, however many there are
+
+
+def _register(config: pytest.Config, interruption: Any, pool: Any) -> None:
+    from conformance.session.items import Items
+    from conformance.session.loop import Loop
+    from conformance.session.options import demand_askable, groups, settings_from
+    from conformance.session.recorder import Recorder
+
+    settings = settings_from(config)
+    pool.begin(groups(settings), settings.time_limit)
+    implementations = tuple(pool.loaded())
+    demand_askable(settings, implementations)
+    config.pluginmanager.register(Items(settings, implementations), "conformance-items")
+    config.pluginmanager.register(Loop(pool, settings.expectations, implementations), "conformance-loop")
+    config.pluginmanager.register(Recorder(settings, implementations, config, interruption), "conformance-recorder")
+
+
+def _processes(config: pytest.Config) -> int:
+    """How many implementations run at a time: as -n says, of pytest-xdist where that is loaded; else one."""
+    option = config.option
+    asked = getattr(option, "conformance_processes", None) or getattr(option, "numprocesses", None)
+    if getattr(option, "dist", "no") != "no":  # pytest-xdist's processes would each have some of their own
+        option.dist, option.tx, option.numprocesses = "no", [], None
+    if asked in ("auto", "logical"):
+        return os.cpu_count() or 1
+    return max(1, int(asked or 1))

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from conformance.adapter import Implementation
 from conformance.diagnosis.kinds import kind_of
+from conformance.known import Known
 from conformance.records import Case, Diagnosis, Item
-from conformance.session.diagnosis_process import Request
 from conformance.specification import requirements
 from conformance.verdict import Outcome
+from conformance.workers.diagnosis_process import Request
 
 KEPT = 2000  # problems of an implementation that passed
 KEPT_OF_A_KIND = 500  # problems that failed in one way
@@ -62,7 +62,7 @@ class Failures:
             self._kinds[case.implementation, kind] += 1
             failing[case.text] = kind
 
-    def diagnoses(self, implementations: Sequence[Implementation], ask: Callable[[Request], Diagnosis]) -> Iterator[Diagnosis]:
+    def diagnoses(self, implementations: Sequence[Known], ask: Callable[[Request], Diagnosis]) -> Iterator[Diagnosis]:
         """One for each implementation with failures, by ``ask``."""
         for implementation in implementations:
             failing = self._failing.get(implementation.name, {})

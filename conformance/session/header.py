@@ -1,16 +1,18 @@
 """The first record of a run: what is asked, of which implementations, and where."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from conformance import __version__
-from conformance.records import Header, command_line, implementation_entry, requirement_entry
+from conformance.known import Known
+from conformance.records import Header, command_line, requirement_entry
 from conformance.session.options import Settings
 from conformance.specification import SPEC_VERSION, conventions, requirements
 
 
-def header(settings: Settings, selection: str) -> Header:
+def header(settings: Settings, implementations: Sequence[Known], selection: str) -> Header:
     """``selection``: the expression of -k."""
-    operations = {implementation.operation for implementation in settings.implementations}
+    operations = {implementation.operation for implementation in implementations}
     return Header(
         suite=__version__,
         specification=SPEC_VERSION,
@@ -21,7 +23,7 @@ def header(settings: Settings, selection: str) -> Header:
         selection=selection,
         command=command_line(),
         environment=settings.expectations.environment,
-        implementations=tuple(implementation_entry(i) for i in settings.implementations),
+        implementations=tuple(implementation.entry for implementation in implementations),
         requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
         conventions={c.id: c.operations for c in conventions().values() if operations.intersection(c.operations)},
     )

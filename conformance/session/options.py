@@ -1,6 +1,5 @@
 """The options of a run, and what they mean: which implementations, how much effort, which known failures."""
 
-import os
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,21 +9,26 @@ from typing import Any
 import pytest
 
 from conformance import registry
-from conformance.adapter import Implementation
 from conformance.checks.items import Effort
-from conformance.declarations import demand_sense
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, builtin_expectations, load, load_skips
+from conformance.known import Known
 from conformance.records import Tier
 from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
 from conformance.shards import Shard
 from conformance.specification import conventions, requirements
+from conformance.workers.asking import Task
+from conformance.workers.slots import Group
 
 LONGEST_TIME = 86400.0 * 7  # seconds that an item may be given
 
 
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("attention-conformance", "conformance of attention implementations")
+    group.addoption(
+        "--processes", dest="conformance_processes", metavar="N", default=None,
+        help="how many implementations run at a time, each in a process of its own; auto: one a core (default: 1, or as -n says)",
+    )  # fmt: skip
     for option in RUN_OPTIONS:
         given: dict[str, Any] = {"dest": option.name, "default": option.default, "help": option.help}
         if option.switch:
@@ -38,9 +42,10 @@ def add_options(parser: pytest.Parser) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a run, understood."""
+    """The options of a run, understood; ``names`` and ``given`` say which implementations are tested."""
 
-    implementations: tuple[Implementation, ...]
+    names: tuple[str, ...]
+    given: dict[str, str | None]
     effort: Effort
     tier: Tier
     skips: tuple[str, ...]
@@ -57,27 +62,23 @@ class Settings:
 def settings_from(config: pytest.Config) -> Settings:
     """Raises UsageError for options that make no sense."""
     option = config.option
-    implementations = chosen(option.conformance_implementations, **function_settings(vars(option)))
-    _demand_one_that_runs(implementations)
     examples = TIERS[option.tier] if option.max_examples is None else option.max_examples
     if examples < 0:
         raise UsageError(f"--max-examples {examples} must not be negative.")
-    _demand_time_limit(config)
-    if getattr(option, "dist", None) == "each":  # of pytest-xdist
-        raise UsageError("--dist each runs every item in every worker, and each would be counted several times: leave it out.")
+    _demand_time_limit(option.time_limit)
     shard = Shard() if option.conformance_shard is None else Shard.parse(option.conformance_shard)
     if shard.count > 1 and option.seed == "random":
         raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")
     known = requirements()
     expectations = _expectations(option.expectations, known)
-    expectations.demand_askable(implementations, {identifier: one.operation for identifier, one in known.items()})
     reports = Path(option.reports) if option.reports else None
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
     if records and records.exists() and not records.is_file():
         raise UsageError(f"--records {records} is no regular file, so that the records could not be read again.")
     return Settings(
-        implementations=implementations,
-        effort=Effort(examples, free=option.tier != "quick", seed=_seed(config)),
+        names=tuple(option.conformance_implementations),
+        given=function_settings(vars(option)),
+        effort=Effort(examples, free=option.tier != "quick", seed=_seed(option.seed)),
         tier=option.tier if option.max_examples is None else "custom",
         skips=load_skips(Path(option.skips), {*known, *conventions()}) if option.skips else (),
         expectations=expectations,
@@ -91,49 +92,50 @@ def settings_from(config: pytest.Config) -> Settings:
     )
 
 
-def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, ...]:
-    """The built-in implementations that names and patterns mean, and functions made with what is ``given``; without a name, all
-    that are built in. Raises UsageError for what cannot be found, and for declarations that mean nothing."""
-    if not names:
-        return tuple(registry.builtin().values())
-    found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
-    by_name = {implementation.name: implementation for some in found for implementation in some}
-    for implementation in by_name.values():
-        demand_sense(implementation)
-    return tuple(by_name.values())
+def groups(settings: Settings) -> tuple[Group, ...]:
+    """What is tested, by the processes that it shares: each function of the user's own has its own, in which it finds nothing
+    that another one has left; those that are built in share theirs, where the oracle's answers serve all of them. Raises
+    UsageError for a name that is not built in."""
+    own = [name for name in dict.fromkeys(settings.names) if ":" in name]
+    built_in = tuple(name for name in settings.names if ":" not in name)
+    found = tuple(one.name for one in registry.select(built_in)) if built_in else () if own else tuple(registry.builtin())
+    return tuple(_group(settings, names) for names in (*((name,) for name in own), found) if names)
 
 
-def _demand_one_that_runs(implementations: Sequence[Implementation]) -> None:
-    """A run of which all would be skipped is a mistake, not a result. Raises UsageError with the reasons."""
-    reasons = {implementation.missing() for implementation in implementations}
+def _group(settings: Settings, names: tuple[str, ...]) -> Group:
+    return Group(
+        Task(
+            names=names, given=settings.given, effort=settings.effort, skips=settings.skips,
+            expectations={name: settings.expectations.for_(name) for name in names},
+        )
+    )  # fmt: skip
+
+
+def demand_askable(settings: Settings, implementations: Sequence[Known]) -> None:
+    """A run of which all would be skipped is a mistake, not a result, and so is an expectation of what is never asked. Raises
+    UsageError with the reasons."""
+    reasons = {implementation.missing for implementation in implementations}
     if None not in reasons:
         names = ", ".join(implementation.name for implementation in implementations)
         raise UsageError(f"Nothing of {names} can run here: {' '.join(str(reason) for reason in sorted(reasons, key=str))}")
+    operations = {identifier: one.operation for identifier, one in requirements().items()}
+    settings.expectations.demand_askable([implementation.entry for implementation in implementations], operations)
 
 
-def _demand_time_limit(config: pytest.Config) -> None:
-    """Raises UsageError for a time limit that is no time, or that nobody can enforce."""
-    limit = config.option.time_limit
-    if limit is None:
-        return
-    if not 0 < limit <= LONGEST_TIME:
+def _demand_time_limit(limit: float | None) -> None:
+    """Raises UsageError for a time limit that is no time."""
+    if limit is not None and not 0 < limit <= LONGEST_TIME:
         raise UsageError(f"--time-limit {limit:g} is no number of seconds above 0 and up to {LONGEST_TIME:g}.")
-    in_workers = hasattr(config, "workerinput") or bool(getattr(config.option, "numprocesses", None))
-    if not in_workers:
-        raise UsageError("--time-limit needs worker processes, which can be ended: say -n 1 or more.")
 
 
 def _expectations(path: str | None, known: Collection[str]) -> Expectations:
     return builtin_expectations(known) if path is None else load(Path(path), known)
 
 
-def _seed(config: pytest.Config) -> int:
-    """The seed; a random one is drawn once, by the process that the user started, and handed to its workers."""
-    if hasattr(config, "workerinput"):
-        return int(config.workerinput["conformance_seed"])
-    text = config.option.seed
+def _seed(text: str) -> int:
+    """The seed; one that is drawn here where a random one is wanted."""
     if text == "random":
-        text = os.environ.setdefault("ATTENTION_CONFORMANCE_SEED", str(secrets.randbelow(2**31)))
+        return secrets.randbelow(2**31)
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f"--seed {text!r} is neither a whole number nor 'random'.")
     return int(text)

@@ -8,13 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from conformance import __version__, reports
-from conformance.adapter import Implementation
+from conformance import __version__, registry, reports
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.expectations import builtin_expectations
 from conformance.interruption import FirstInterrupt
+from conformance.known import Known
+from conformance.loading import known_of
 from conformance.records import (
     Growth,
     Header,
@@ -26,11 +27,10 @@ from conformance.records import (
     Timing,
     command_line,
     current_environment,
-    implementation_entry,
 )
 from conformance.reports.terminal import render_table
 from conformance.specification import SPEC_VERSION, requirements
-from conformance.timing.campaign import Plan, hold
+from conformance.timing.campaign import Plan, baselines, hold
 from conformance.timing.machine import is_busy, load
 from conformance.timing.shapes import suites
 from conformance.timing.worker import Roster, Worker
@@ -42,7 +42,7 @@ LONGEST_LIMIT = 86400.0  # seconds
 class Options:
     """What the user asked for. ``specs`` and ``words`` are how another process finds ``implementations``."""
 
-    implementations: Sequence[Implementation]
+    implementations: Sequence[Known]
     specs: tuple[str, ...]
     words: dict[str, str | None]
     suites: tuple[str, ...]
@@ -64,12 +64,12 @@ class Options:
                 raise UsageError(f"Unknown dtype {dtype!r}: there are {', '.join(DTYPES)}.")
         if not 1 <= self.time_limit <= LONGEST_LIMIT:
             raise UsageError(f"--time-limit {self.time_limit:g} is no number of seconds from 1 to {LONGEST_LIMIT:g}.")
-        here = [i for i in self.implementations if i.missing() is None]
+        here = [i for i in self.implementations if i.missing is None]
         if not here:
-            reasons = sorted({str(i.missing()) for i in self.implementations})
+            reasons = sorted({str(i.missing) for i in self.implementations})
             raise UsageError(f"Nothing of what was named can run here: {' '.join(reasons)}")
         roster = Roster(self.specs, tuple(self.words.items()))
-        known = {**roster.implementations(), **{i.name: i for i in here}}
+        known = baselines((*self._built_in_baseline(), *here))
         if self.baseline is not None and self.baseline not in known:
             raise UsageError(f"Unknown baseline {self.baseline!r}: name one that is built in, or that --implementation names.")
         plan = Plan(
@@ -77,6 +77,9 @@ class Options:
             features=self.features, baseline=self.baseline, growth=self.growth,
         )  # fmt: skip
         return plan, roster
+
+    def _built_in_baseline(self) -> tuple[Known, ...]:
+        return known_of([self.baseline], {}) if self.baseline in registry.builtin() else ()
 
 
 def run_bench(console: Console, options: Options) -> ExitCode:
@@ -147,11 +150,11 @@ def _without_times(run: Run) -> list[str]:
     return [f"{outcome} {name}: {reason}" for (name, outcome), reason in reasons.items()]
 
 
-def _header(implementations: Sequence[Implementation], seed: int) -> Header:
+def _header(implementations: Sequence[Known], seed: int) -> Header:
     return Header(
         suite=__version__, specification=SPEC_VERSION, started=datetime.now(UTC), seed=seed, tier="custom",
         command=command_line(), environment=current_environment(),
-        implementations=tuple(implementation_entry(i) for i in implementations), requirements=(),
+        implementations=tuple(one.entry for one in implementations), requirements=(),
     )  # fmt: skip
 
 

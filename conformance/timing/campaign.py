@@ -1,13 +1,14 @@
 """A whole benchmark: which contests are held, and what becomes of those that an implementation ends."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from conformance.adapter import Implementation
+from conformance import registry
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, judge_timed
+from conformance.known import Known, known
 from conformance.records import Line, Passes, SelfComparison, Timing
 from conformance.timing.contest import Effort, Shape
 from conformance.timing.gradients import lacking
@@ -33,12 +34,19 @@ _DEFAULTS: dict[tuple[str, Passes, str], tuple[str, ...]] = {
 }
 
 
+def baselines(others: Iterable[Known]) -> dict[str, Known]:
+    """What may be a baseline where nothing is said, and the ``others``, by name."""
+    names = {name for names in _DEFAULTS.values() for name in names}
+    built_in = [known(one) for name, one in registry.builtin().items() if name in names]
+    return {one.name: one for one in (*built_in, *others)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be measured. ``known`` are all implementations by name, from which a baseline is taken."""
+    """What is to be measured. ``known`` has those by name of which one may be the baseline."""
 
-    implementations: Sequence[Implementation]
-    known: dict[str, Implementation]
+    implementations: Sequence[Known]
+    known: Mapping[str, Known]
     suites: dict[str, Suite]
     passes: tuple[Passes, ...] = ("forward",)
     dtypes: tuple[str, ...] = ("float32",)
@@ -82,11 +90,11 @@ class Plan:
 
     def _of(self, shape: Shape) -> Iterator[Task]:
         """A contest for each device on which there is somebody to take part."""
-        able = [i for i in self.implementations if i.operation == shape.problem.operation and i.missing() is None]
+        able = [i for i in self.implementations if i.operation == shape.problem.operation and i.missing is None]
         if shape.passes == "forward+backward":
             able = [i for i in able if not lacking(i)]
-        for device in dict.fromkeys(i.support.device for i in able):
-            names = [i.name for i in able if i.support.device == device]
+        for device in dict.fromkeys(i.entry.device for i in able):
+            names = [i.name for i in able if i.entry.device == device]
             growing = shape.suite == GROWTH
             baseline = None if growing else self._baseline(shape, device)
             if baseline is not None and baseline not in names:
@@ -98,12 +106,12 @@ class Plan:
         given = (self.baseline,) if self.baseline else ()
         for name in (*given, *_DEFAULTS.get((operation, shape.passes, device), ())):
             candidate = self.known[name]
-            fits = candidate.operation == operation and candidate.support.device == device and candidate.missing() is None
+            fits = candidate.operation == operation and candidate.entry.device == device and candidate.missing is None
             if fits and (shape.passes == "forward" or not lacking(candidate)):
                 return name
         return None
 
-    def taking_part(self) -> list[Implementation]:
+    def taking_part(self) -> list[Known]:
         """Those named and the baselines."""
         baselines = {task.baseline for task in self.tasks() if task.baseline}
         named = [i.name for i in self.implementations]

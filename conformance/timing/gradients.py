@@ -8,6 +8,7 @@ import numpy as np
 
 from conformance.adapter import Differentiates, Implementation, Surrounds
 from conformance.errors import Unsupported
+from conformance.known import Known
 from conformance.prepared import PreparedCall
 
 DIFFERENTIATED = 3  # positional arguments: query, key, value
@@ -15,11 +16,15 @@ DIFFERENTIATED = 3  # positional arguments: query, key, value
 Both = Callable[[tuple[Any, ...], Any], tuple[Any, tuple[Any, ...]]]
 
 
-def lacking(implementation: Implementation) -> str:
+def lacking(known: Known) -> str:
     """What there is not, where no backward pass can be timed; empty where one can."""
-    if not isinstance(implementation.framework, Differentiates):
-        return f"gradients in {implementation.framework.name}"
-    return "" if implementation.operation == "attention" else f"the backward pass of {implementation.operation}"
+    return _lack(known.differentiates, known.entry.framework, known.operation)
+
+
+def _lack(differentiates: bool, framework: str, operation: str) -> str:
+    if not differentiates:
+        return f"gradients in {framework}"
+    return "" if operation == "attention" else f"the backward pass of {operation}"
 
 
 def differentiated(implementation: Implementation, prepared: PreparedCall) -> Both:
@@ -29,7 +34,8 @@ def differentiated(implementation: Implementation, prepared: PreparedCall) -> Bo
     its computation is part of it here: it belongs to what is differentiated.
     Raises Unsupported where there is nothing to time.
     """
-    if lack := lacking(implementation):
+    differentiates, name = isinstance(implementation.framework, Differentiates), implementation.framework.name
+    if lack := _lack(differentiates, name, implementation.operation):
         raise Unsupported(lack)
     unbound = prepared.unbound
     assert unbound is not None and isinstance(implementation.framework, Differentiates)

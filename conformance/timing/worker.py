@@ -8,29 +8,30 @@ is not the caller's own: its threads are set before anything is imported, and if
 is lost.
 """
 
-import multiprocessing
-import signal
+import os
+import pickle
+import queue
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
 
+import msgspec
 from threadpoolctl import threadpool_limits
 
 from conformance import registry
 from conformance.adapter import Implementation
-from conformance.errors import UsageError
+from conformance.children import Channel, Child, channel, how_it_ended
+from conformance.children.process import Arrived
+from conformance.errors import UsageError, told
 from conformance.harness import Subject
-from conformance.interruption import SIGNALS
 from conformance.judging import Judge
-from conformance.records import Line
-from conformance.threads import limited_threads
+from conformance.loading import LIMIT
+from conformance.records import Line, decode, encode
+from conformance.threads import VARIABLES
 from conformance.timing.clock import steady_heap
 from conformance.timing.contest import Effort, Shape, contest
 from conformance.timing.rates import Rates
 from conformance.verdict import Outcome
-from conformance.world import outside
 
 LOOK_SECONDS = 0.5  # between looks at whether the process is alive and goes on
 
@@ -60,6 +61,33 @@ class Roster:
         return {**registry.builtin(), **{implementation.name: implementation for implementation in own}}
 
 
+@dataclass(frozen=True)
+class _Begin:
+    """What a process begins with. Pickled, as a Task: it comes from us."""
+
+    roster: Roster
+    threads: int
+    seed: int
+
+
+class _Ready(msgspec.Struct, frozen=True, tag=True):
+    """The implementations are loaded; or not, for the reason of the sentence."""
+
+    refusal: str = ""
+
+
+class _About(msgspec.Struct, frozen=True, tag=True):
+    """It is the turn of the one at this ``place`` in Task.names."""
+
+    place: int
+
+
+class _Held(msgspec.Struct, frozen=True, tag=True):
+    """A contest was held; the records of it, as lines."""
+
+    lines: tuple[str, ...]
+
+
 class Died(Exception):
     """The process ended, or gave no sign of life, while ``name`` was at it."""
 
@@ -73,68 +101,68 @@ class Worker:
     """One process, begun with the first task and again after a death. As a context manager it ends with the block."""
 
     def __init__(self, roster: Roster, *, threads: int, seed: int, time_limit: float) -> None:
-        self._roster = roster
-        self._threads = threads
-        self._seed = seed
+        self._begin_with = _Begin(roster, threads, seed)
         self._time_limit = time_limit
-        self._process: Any = None
+        self._child: Child | None = None
+        self._arrived: Arrived = queue.SimpleQueue()
 
     def run(self, task: Task) -> list[Line]:
-        """The records of the task. Raises Died, with the implementation that was at it."""
-        if self._process is None or not self._process.is_alive():
+        """The records of the task. Raises Died, with the implementation that was at it, UsageError where none can be loaded."""
+        if self._child is None or self._child.has_ended:
             self.end()
             self._begin()
-        self._connection.send(task)
-        beats, since = self._signs[1], time.monotonic()
-        while not self._connection.poll(LOOK_SECONDS):
-            if not self._process.is_alive():
-                raise self._died(task, Outcome.CRASH, "It ended the process")
-            if self._signs[1] != beats:
-                beats, since = self._signs[1], time.monotonic()
-            elif time.monotonic() - since > self._time_limit:
-                raise self._died(task, Outcome.TIMEOUT, f"It gave no answer within {self._time_limit:g} s")
-        try:
-            lines: list[Line] = self._connection.recv()
-        except (EOFError, OSError):
-            raise self._died(task, Outcome.CRASH, "It ended the process") from None
-        return lines
+        assert self._child is not None
+        self._child.send(pickle.dumps(task))
+        place = 0
+        while True:
+            said = self._heard(self._time_limit)
+            if isinstance(said, _About) and said.place < len(task.names):
+                place = said.place
+            elif isinstance(said, _Held):
+                return [decode(line) for line in said.lines]
+            else:
+                in_time = said is None
+                outcome = Outcome.CRASH if in_time else Outcome.TIMEOUT
+                what = "ended the process" if in_time else f"gave no answer within {self._time_limit:g} s"
+                self.end()
+                raise Died(task.names[place], outcome, f"It {what} at {task.shape}.")
 
     def _begin(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._signs = context.RawArray("l", 2)  # whose turn it is, as a place in Task.names; a count that goes up with each turn
-        self._connection, other = context.Pipe()
-        arguments = (other, self._signs, self._roster, self._threads, self._seed)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        with limited_threads(self._threads):
-            self._process.start()
-        other.close()
-        if not self._ready():
-            self.end()
-            raise UsageError("The process of the benchmark ended before it began: see what it printed above.")
+        variables = dict.fromkeys(VARIABLES, str(self._begin_with.threads))
+        self._child = Child(__name__, self._arrived, variables=variables)
+        self._child.send(pickle.dumps(self._begin_with))
+        said = self._heard(LIMIT)
+        if not isinstance(said, _Ready) or said.refusal:
+            self._child.end()
+            how = f"ended the process {how_it_ended(self._child.code)}" if said is None else f"took more than {LIMIT:g} s"
+            names = ", ".join(self._begin_with.roster.specs)
+            raise UsageError(said.refusal if isinstance(said, _Ready) else f"Loading {names} {how}.")
 
-    def _ready(self) -> bool:
-        try:
-            return bool(self._connection.recv())
-        except EOFError:
-            return False
-
-    def _died(self, task: Task, outcome: Outcome, what: str) -> Died:
-        self.end()
-        return Died(task.names[self._signs[0]], outcome, f"{what} at {task.shape}.")
+    def _heard(self, limit: float) -> "_Ready | _About | _Held | TimeoutError | None":
+        """The next message of the process; None where it has ended, or says what makes no sense."""
+        assert self._child is not None
+        since = time.monotonic()
+        while time.monotonic() - since <= limit:
+            try:
+                child, message = self._arrived.get(timeout=min(LOOK_SECONDS, limit))
+            except queue.Empty:
+                if self._child.has_ended and self._arrived.empty():
+                    return None
+                continue
+            if child is self._child:
+                return None if message is None else _understood(message)
+        return TimeoutError()
 
     def kill(self) -> None:
         """Ends the process and waits for nothing, as befits a signal handler."""
-        if self._process is not None:
-            self._process.kill()
+        if self._child is not None:
+            self._child.kill()
 
     def end(self) -> None:
         """Ends the process, whatever it does."""
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.join()
-        self._connection.close()
-        self._process = None
+        if self._child is not None:
+            self._child.end()
+        self._child = None
 
     def __enter__(self) -> "Worker":
         return self
@@ -143,34 +171,40 @@ class Worker:
         self.end()
 
 
-def _serve(connection: Connection, signs: Any, roster: Roster, threads: int, seed: int) -> None:
-    """The process: receives tasks, sends their records, and has none of the arguments of the one that began it."""
-    for number in SIGNALS:  # they may reach all processes; the one that the user started decides
-        signal.signal(number, signal.SIG_IGN)
+def _understood(message: bytes) -> _Ready | _About | _Held | None:
+    try:
+        return msgspec.json.decode(message, type=_Ready | _About | _Held)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def main() -> None:
+    """The process: receives tasks, sends their records."""
+    line = channel()
+    begin: _Begin = pickle.loads(line.receive())
     steady_heap()
-    with outside():
-        _serve_tasks(connection, signs, roster, threads, seed)
+    try:
+        implementations = begin.roster.implementations()
+    except BaseException as error:  # code of the user's may raise anything at all
+        line.send(msgspec.json.encode(_Ready(str(error) if isinstance(error, UsageError) else f"{told(error)}.")))
+        os._exit(2)
+    line.send(msgspec.json.encode(_Ready()))
+    _serve(line, begin, implementations)
 
 
-def _serve_tasks(connection: Connection, signs: Any, roster: Roster, threads: int, seed: int) -> None:
-    implementations = roster.implementations()
+def _serve(line: Channel, begin: _Begin, implementations: dict[str, Implementation]) -> None:
     judge, rates = Judge(), Rates()
     subjects: dict[str, Subject] = {}
-    connection.send(True)
     while True:
-        try:
-            task: Task = connection.recv()
-        except EOFError:
-            return
+        task: Task = pickle.loads(line.receive())
 
         def about(name: str, names: Sequence[str] = task.names) -> None:
-            signs[0] = names.index(name)
-            signs[1] += 1
+            line.send(msgspec.json.encode(_About(names.index(name))))
 
         chosen = [subjects.setdefault(name, Subject(implementations[name])) for name in task.names]
-        with threadpool_limits(threads):
+        with threadpool_limits(begin.threads):
             lines = contest(
-                task.shape, chosen, task.baseline, judge=judge, rates=rates, seed=seed, effort=task.effort, twin=task.twin,
-                memory=task.memory, alone=threads == 1, about=about,
+                task.shape, chosen, task.baseline, judge=judge, rates=rates, seed=begin.seed, effort=task.effort, twin=task.twin,
+                memory=task.memory, alone=begin.threads == 1, about=about,
             )  # fmt: skip
-        connection.send(lines)
+        line.send(msgspec.json.encode(_Held(tuple(encode(record).decode() for record in lines))))

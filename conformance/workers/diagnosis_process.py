@@ -1,25 +1,22 @@
-"""One diagnosis in a process of its own: it runs the implementation, which may end the process, hang, or change what it likes.
-
-The process reads a request from its standard input and writes a ``Diagnosis`` to the file that the request names; whatever the
-implementation prints goes nowhere. It is ended when it has had no answer for ``LIMIT`` seconds.
+"""One diagnosis in a process of its own: it runs the implementation, which may end the process, hang, or change what it likes. It
+is ended when it has had no answer for ``LIMIT`` seconds.
 """
 
 import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
+from conformance.children import channel
 from conformance.diagnosis import Diagnosis as Result
 from conformance.diagnosis import Finding, diagnose
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.loading import chosen
 from conformance.problem import parse
-from conformance.records import Diagnosis, Explanation, decode
-from conformance.session.apart import end_after, read_task, run_apart, write_answer
-from conformance.session.options import chosen
+from conformance.records import Diagnosis, Explanation, encode
 from conformance.verdict import Outcome
+from conformance.workers.apart import run_apart
 
 LIMIT = 60.0  # seconds: several times what a diagnosis takes, and time enough to import a framework
 
@@ -35,29 +32,23 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, how the implementation was asked for, and the file for the answer."""
+    """A request, and how the implementation was asked for."""
 
     request: Request
     names: tuple[str, ...]
     given: dict[str, str | None]
-    answer: str
-    limit: float
 
 
 def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None], limit: float = LIMIT) -> Diagnosis:
     """The diagnosis; one with a remark alone where the process gave none. ``names`` and ``given`` are the options of the run that
     say what is tested."""
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "diagnosis"
-        task = _Task(request=request, names=names, given=dict(given), answer=str(answer), limit=limit)
-        in_time = run_apart(__name__, msgspec.json.encode(task), limit)
-        if answer.exists():
-            found = decode(answer.read_bytes())
-            assert isinstance(found, Diagnosis)
-            return found
+    task = _Task(request=request, names=names, given=dict(given))
+    found = run_apart(__name__, msgspec.json.encode(task), limit)
+    if isinstance(found.record, Diagnosis):
+        return found.record
     ending = (
         "the implementation ended the process in which its failures were run again"
-        if in_time
+        if found.in_time
         else f"it took more than {limit:g} s"
     )
     return Diagnosis(implementation=request.implementation, remarks=(f"There is no diagnosis: {ending}.",))
@@ -65,9 +56,9 @@ def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None
 
 def main() -> None:
     """The process."""
-    task = msgspec.json.decode(read_task(), type=_Task)
-    end_after(task.limit)
-    write_answer(task.answer, _diagnosis(task))
+    line = channel()
+    task = msgspec.json.decode(line.receive(), type=_Task)
+    line.send(encode(_diagnosis(task)))
     os._exit(0)  # without waiting for threads of the implementation
 
 

@@ -23,20 +23,21 @@ from msgspec.structs import replace
 from conformance.adapter import Implementation
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus
+from conformance.children import Channel, channel
 from conformance.errors import ProblemError, Unsupported, told
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge
-from conformance.own_code import codes, own_code, own_files
-from conformance.own_sizes import facts_of, is_dear
+from conformance.known import Known
+from conformance.loading import chosen
+from conformance.own_code import codes, own_code
+from conformance.own_sizes import facts_of
 from conformance.problem import Problem, SinusoidalProblem
-from conformance.records import Unrun, decode
+from conformance.records import Unrun, encode
 from conformance.records.unrun import Function
 from conformance.resources import shown
-from conformance.session.apart import end_after, read_task, run_apart, write_answer
-from conformance.session.options import chosen
 from conformance.specification import conventions, requirements
 from conformance.unreached import Unreached, unreached
-from conformance.world import outside
+from conformance.workers.apart import run_apart
 
 LIMIT = 60.0  # seconds beyond those for problems: time enough to import a framework
 QUICK, FULL = 3.0, 30.0  # seconds in which problems are put
@@ -45,7 +46,7 @@ RANDOM = 1  # examples of each requirement
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """The implementation, how it was asked for, its files, how long problems are put, and the file for the answer."""
+    """The implementation, how it was asked for, its files, and how long problems are put."""
 
     implementation: str
     names: tuple[str, ...]
@@ -53,58 +54,49 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...]
     seconds: float
     seed: int
-    answer: str
 
 
-def is_wanted(implementation: Implementation, when: str, selection: str) -> bool:
+def is_wanted(implementation: Known, when: str, selection: str) -> bool:
     """``when`` it is to be measured; auto: where it is cheap and the code is the user's own, and there is no ``selection``."""
     if when != "auto":
         return when == "always"
-    return ":" in implementation.name and not is_dear(implementation) and not selection
+    return ":" in implementation.name and not implementation.dear and not selection
 
 
-def unrun(
-    implementation: Implementation, names: tuple[str, ...], given: Mapping[str, str | None], seconds: float, seed: int
-) -> Unrun:
+def unrun(implementation: Known, names: tuple[str, ...], given: Mapping[str, str | None], seconds: float, seed: int) -> Unrun:
     """What never ran; one with a remark alone where that cannot be known. ``names`` and ``given`` are the options of the run that
     say what is tested."""
     nothing = Unrun(implementation=implementation.name)
-    files = own_files(implementation)
-    if not files:
+    if not implementation.files:
         return replace(nothing, remark="What never ran cannot be measured: there is no Python source of it that can be read.")
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "unrun"
-        task = _Task(
-            implementation=implementation.name, names=names, given=dict(given), files=files, seconds=seconds, seed=seed,
-            answer=str(answer),
-        )  # fmt: skip
-        in_time = run_apart(__name__, msgspec.json.encode(task), seconds + LIMIT)
-        if answer.exists():
-            found = decode(answer.read_bytes())
-            assert isinstance(found, Unrun)
-            return found
-    ending = "the implementation ended the process" if in_time else f"it took more than {seconds + LIMIT:g} s"
+    task = _Task(
+        implementation=implementation.name, names=names, given=dict(given), files=implementation.files, seconds=seconds, seed=seed
+    )
+    found = run_apart(__name__, msgspec.json.encode(task), seconds + LIMIT)
+    if isinstance(found.record, Unrun):
+        return found.record
+    ending = "the implementation ended the process" if found.in_time else f"it took more than {seconds + LIMIT:g} s"
     return replace(nothing, remark=f"What never ran is not known: {ending}.")
 
 
 def main() -> None:
-    """The process."""
-    task = msgspec.json.decode(read_task(), type=_Task)
-    end_after(task.seconds + LIMIT)
-    with outside():
-        try:
-            _Pass(task).run()
-        except Exception as error:  # the implementation may raise anything at all when it is loaded
-            remark = f"What never ran is not known: {told(error)}."
-            write_answer(task.answer, Unrun(implementation=task.implementation, remark=remark))
+    """The process. It sends what it has found again and again: the last says it all."""
+    line = channel()
+    task = msgspec.json.decode(line.receive(), type=_Task)
+    try:
+        _Pass(task, line).run()
+    except BaseException as error:  # the implementation may raise anything at all when it is loaded
+        remark = f"What never ran is not known: {told(error)}."
+        line.send(encode(Unrun(implementation=task.implementation, remark=remark)))
     os._exit(0)  # without waiting for threads of the implementation
 
 
 class _Pass:
     """Puts the problems, and looks now and then what has not been run yet."""
 
-    def __init__(self, task: _Task) -> None:
+    def __init__(self, task: _Task, line: Channel) -> None:
         self.task = task
+        self.line = line
         self.judge = Judge()
         self.measure = coverage.Coverage(
             data_file=None, branch=True, include=[_pattern(file) for file in task.files], config_file=False, messages=False
@@ -115,7 +107,6 @@ class _Pass:
         self._compiled: set[tuple[str, int]] = set()  # and those of them that never run as they are
 
     def run(self) -> None:
-        """Writes what it has found again and again: the last says it all."""
         self.measure.start()  # before the files are loaded: decorators run then
         subject = Subject(self._implementation())
         own = own_code(subject.implementation)
@@ -155,7 +146,7 @@ class _Pass:
                 subject.observation(convention.id)
 
     def _write(self, due: int, remark: str = "") -> bool:
-        """Whether all has been run; what has not, into the answer."""
+        """Whether all has been run; sends what has not."""
         self.measure.stop()
         found = {shown(file): self._of(file) for file in self.task.files}
         record = Unrun(
@@ -168,7 +159,7 @@ class _Pass:
             due=due,
         )
         all_ran = not (record.blocks or record.branches or record.functions)
-        write_answer(self.task.answer, record if all_ran else replace(record, remark=remark))
+        self.line.send(encode(record if all_ran else replace(record, remark=remark)))
         self.measure.start()
         return all_ran
 

@@ -1,0 +1,119 @@
+"""Loading what a user names in a process of its own, and knowing here what it is: its code may do anything at all."""
+
+import os
+import pickle
+import queue
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from conformance import registry
+from conformance.adapter import Implementation
+from conformance.children import Channel, Child, channel, how_it_ended
+from conformance.children.process import Arrived
+from conformance.declarations import demand_sense
+from conformance.errors import UsageError, told
+from conformance.floating_point import FloatingPoint
+from conformance.known import Known, known
+
+LIMIT = 60.0  # seconds: several times what importing a framework takes
+INTERVAL = 0.05  # seconds between two looks at the process
+Given = Mapping[str, str | None]
+
+
+class Loaded(msgspec.Struct, frozen=True, tag=True):
+    """The implementations are loaded, and this is what they are."""
+
+    known: tuple[Known, ...]
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """They cannot be loaded, for the reason of the sentence."""
+
+    sentence: str
+
+
+def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, ...]:
+    """The built-in implementations that names and patterns mean, and functions made with what is ``given``; without a name, all
+    that are built in. Runs the user's code. Raises UsageError for what cannot be found, and for senseless declarations."""
+    if not names:
+        return tuple(registry.builtin().values())
+    found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
+    by_name = {implementation.name: implementation for some in found for implementation in some}
+    for implementation in by_name.values():
+        demand_sense(implementation)
+    return tuple(by_name.values())
+
+
+def load_here(names: Sequence[str], given: Given, line: Channel, floating_point: FloatingPoint) -> dict[str, Implementation]:
+    """In a process of its own: loads the implementations and sends what they are, which may be computed by the user's own code,
+    too. Where that cannot be had, it sends why, and the process ends."""
+    owner = os.getpid()
+    try:
+        with floating_point:
+            found = {one.name: one for one in chosen(names, **given)}
+            answer = msgspec.json.encode(Loaded(tuple(map(known, found.values()))))
+    except UsageError as error:
+        line.send(msgspec.json.encode(Refused(str(error))))
+        os._exit(2)
+    except BaseException as error:  # code of the user's may raise anything at all
+        line.send(msgspec.json.encode(Refused(f"Loading {', '.join(names)} failed: {told(error)}.")))
+        os._exit(2)
+    if os.getpid() != owner:  # forked meanwhile
+        os._exit(0)
+    line.send(answer)
+    return found
+
+
+def known_of(names: Sequence[str], given: Given) -> tuple[Known, ...]:
+    """What the implementations are that ``chosen`` would give. Raises UsageError as that does, and where the user's code ends its
+    process or takes more than LIMIT seconds."""
+    if not names:
+        return tuple(map(known, registry.builtin().values()))
+    found = [(_asked(name, given),) if ":" in name else map(known, registry.select([name])) for name in names]
+    return tuple({one.name: one for some in found for one in some}.values())
+
+
+def main() -> None:
+    """The process that loads one."""
+    line = channel()
+    name, given = pickle.loads(line.receive())
+    load_here([name], given, line, FloatingPoint())
+    line.receive()
+
+
+def _asked(name: str, given: Given) -> Known:
+    arrived: Arrived = queue.SimpleQueue()
+    child = Child(__name__, arrived)
+    try:
+        child.send(pickle.dumps((name, dict(given))))
+        return understood(_first(child, arrived, name), name)
+    finally:
+        child.end()
+
+
+def _first(child: Child, arrived: Arrived, name: str) -> bytes:
+    since = time.monotonic()
+    while time.monotonic() - since <= LIMIT:
+        try:
+            message = arrived.get(timeout=INTERVAL)[1]
+        except queue.Empty:
+            message = b"" if not (child.has_ended and arrived.empty()) else None
+        if message is None:
+            child.end()
+            raise UsageError(f"Loading {name} ended the process {how_it_ended(child.code)}.")
+        if message:
+            return message
+    raise UsageError(f"Loading {name} took more than {LIMIT:g} s.")
+
+
+def understood(message: bytes, name: str) -> Known:
+    """Raises UsageError for a refusal, with its sentence."""
+    try:
+        said = msgspec.json.decode(message, type=Loaded | Refused)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"What the process of {name} says makes no sense: {error}.") from None
+    if isinstance(said, Refused):
+        raise UsageError(said.sentence)
+    return said.known[0]
