@@ -169,7 +169,7 @@ def _of_output(output: str, errors: str) -> Iterator[str]:
 def _of_records(attack: Attack, code: int, run: Run) -> Iterator[str]:
     own = {item.requirement: item for item in run.items if item.implementation == "hostile.py:attention"}
     if code != ExitCode.INCONCLUSIVE:
-        yield from _of_counts(run)
+        yield from _of_counts(run, own.values())
     wrong = {name: str(item.outcome) for name, item in own.items() if str(item.outcome) not in attack.due}
     if wrong:
         told = next(item for item in own.values() if item.requirement in wrong)
@@ -184,14 +184,17 @@ def _of_records(attack: Attack, code: int, run: Run) -> Iterator[str]:
         yield f"exit code {code}, and the records say {run.exit_code}"
 
 
-def _of_counts(run: Run) -> Iterator[str]:
-    """One item for each requirement on each implementation, one answer to the question."""
+def _of_counts(run: Run, own: Iterable[Item]) -> Iterator[str]:
+    """One item for each requirement on each implementation; one answer to the question, which is not asked of an adapter that is
+    not sound."""
     named = ("hostile.py:attention", *NEIGHBOURS)
     counts = Counter((item.requirement, item.implementation) for item in run.items)
     lost = [f"{one} on {name}" for one in REQUIREMENTS for name in named if not counts[one, name]]
     if lost:
         yield f"items were lost: {', '.join(lost)}"
     answered = {answer.implementation for answer in run.conventions if answer.id == QUESTION}
+    if all(str(item.outcome) == "ERROR" for item in own):
+        answered.add("hostile.py:attention")
     if set(named) - answered:
         yield f"answers were lost: {', '.join(sorted(set(named) - answered))}"
 
