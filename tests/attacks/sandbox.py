@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import click
 from click.testing import CliRunner
 
-from conformance.cli import main
-from conformance.errors import UsageError
+from conformance.cli import Commands, main
 from conformance.exit_codes import ExitCode
 from tests.attacks.texts import MARKUP, ROOT
 
@@ -60,7 +60,7 @@ class Sandbox:
         return self._watched(lambda: _command(words, environment), annotating=words[0] in ("annotate", "action"))
 
     def call(self, function: Callable[[], object]) -> tuple[Ending, list[str]]:
-        """A function behind a command; a UsageError is what the command would say."""
+        """A function behind a command."""
         return self._watched(lambda: _called(function), annotating=False)
 
     def _watched(self, act: Callable[[], Ending], annotating: bool) -> tuple[Ending, list[str]]:
@@ -86,19 +86,19 @@ class Sandbox:
 
 
 def _command(words: Sequence[str], environment: Mapping[str, str] | None) -> Ending:
-    result = CliRunner(env=environment).invoke(main, list(words))
-    raised = "" if result.exception is None or isinstance(result.exception, SystemExit) else _told(result.exception)
-    return Ending(None if raised else result.exit_code, result.stdout, result.stderr, raised)
+    return _invoked(main, words, environment)
 
 
 def _called(function: Callable[[], object]) -> Ending:
-    try:
-        function()
-    except UsageError as error:
-        return Ending(int(ExitCode.USAGE_ERROR), "", f"{error}\n")
-    except BaseException as error:
-        return Ending(None, "", "", _told(error))
-    return Ending(int(ExitCode.AS_EXPECTED), "", "")
+    """As a command of ours that calls it would end."""
+    command = click.Command("function", callback=lambda: function() and None)
+    return _invoked(Commands(commands=[command]), ["function"], None)
+
+
+def _invoked(group: click.Group, words: Sequence[str], environment: Mapping[str, str] | None) -> Ending:
+    result = CliRunner(env=environment).invoke(group, list(words))
+    raised = "" if result.exception is None or isinstance(result.exception, SystemExit) else _told(result.exception)
+    return Ending(None if raised else result.exit_code, result.stdout, result.stderr, raised)
 
 
 def _told(error: BaseException) -> str:
