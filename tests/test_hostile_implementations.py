@@ -1,12 +1,15 @@
 """Hostile implementations by the real command: some of those that ``python -m tests.attacks.trial`` holds, and their judge."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.attacks import actions
-from tests.attacks.adapters import MOMENTS, corpus
-from tests.attacks.trial import held
+from tests.attacks.adapters import CALLED, HEAD, MOMENTS, Attack, corpus
+from tests.attacks.trial import TOKEN, held, survivors
 
 BY_NAME = {attack.name: attack for attack in corpus()}
 SOME = (
@@ -51,3 +54,28 @@ def test_the_corpus_has_every_deed_at_its_moments() -> None:
     for attack in corpus():
         compile(attack.source, attack.name, "exec")
         assert attack.some <= attack.due
+
+
+@pytest.mark.hostile
+def test_a_run_that_is_not_as_due_is_told(tmp_path: Path) -> None:
+    """An honest function of which an error is said to be due."""
+    source = HEAD + CALLED.format(when="open('litter', 'w').close()")
+    wrong = Attack("raises", "nothing", "never", source, frozenset({"ERROR"}), frozenset({"ERROR"}), frozenset({1}))
+    told = " ".join(held(wrong, tmp_path).faults)
+    for part in (
+        "exit code 0, due is 1",
+        "its own outcomes ['PASS']",
+        "none of its items is ERROR",
+        "left in the folder: litter",
+    ):
+        assert part in told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+def test_a_process_that_outlives_its_run_is_found_and_ended() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, env={**os.environ, TOKEN: "of a test"}
+    ) as left:
+        assert survivors("of another", patience=0.0) == []
+        assert len(survivors("of a test", patience=0.0)) == 1
+        assert left.wait() < 0

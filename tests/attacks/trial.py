@@ -59,7 +59,7 @@ def held(attack: Attack, folder: Path) -> Trial:
     code, output, errors = _run(("hostile.py:attention", *NEIGHBOURS), folder, token)
     seconds = time.monotonic() - began
     faults = [] if code is not None else [f"it did not end within {BOUND:g} s"]
-    faults += [f"it left processes: {', '.join(names)}" for names in [_survivors(token)] if names]
+    faults += [f"it left processes: {', '.join(names)}" for names in [survivors(token)] if names]
     if code is not None:
         faults += _of_end(attack, code, output, errors, folder)
     faults += _of_folder(folder, before)
@@ -106,9 +106,9 @@ def _run(implementations: Iterable[str], folder: Path, token: str) -> tuple[int 
 # Processes
 
 
-def _survivors(token: str) -> list[str]:
-    """The commands of the processes of a run that are there after a while; they are ended."""
-    until = time.monotonic() + GRACE
+def survivors(token: str, patience: float = GRACE) -> list[str]:
+    """The names of the processes of a run that are there after a while; they are ended."""
+    until = time.monotonic() + patience
     while (found := dict(_of_token(token))) and time.monotonic() < until:
         time.sleep(0.05)
     for process in found:
@@ -235,7 +235,7 @@ def trials(attacks: Iterable[Attack], jobs: int) -> Iterator[Trial]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1)
     parser.add_argument("words", nargs="*")
     given = parser.parse_args()
     chosen = [attack for attack in corpus() if all(word in attack.name for word in given.words)]
