@@ -1,6 +1,5 @@
 """The command line: ``attention-conformance …``. Each command hands over to a function elsewhere, imported when it is needed."""
 
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from click.core import ParameterSource
 
 from conformance import __version__
 from conformance.cli_records import COMMANDS
-from conformance.errors import UsageError
+from conformance.command import EndingGroup
 from conformance.exit_codes import ExitCode
 from conformance.run_options import (
     DEFAULT_SEED,
@@ -26,30 +25,10 @@ from conformance.starter import FRAMEWORKS, command, write_starter
 LONGEST_TIME = 86400.0 * 7  # seconds
 
 
-class Commands(click.Group):
-    """Ends with the exit code that a command returns; a mistake becomes one sentence and exit code 2."""
+class Commands(EndingGroup):
+    """All commands."""
 
-    def main(self, *arguments: Any, **settings: Any) -> Any:
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # a terminal that lacks √ is no reason to stop
-        try:
-            code = super().main(*arguments, **{**settings, "standalone_mode": False})
-        except UsageError as error:
-            code = _complain(str(error))
-        except click.ClickException as error:
-            code = _complain(error.format_message())
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted.", err=True)
-            code = ExitCode.INCONCLUSIVE
-        except OSError as error:  # a reader of our output that ends early, a full disk
-            code = _complain(f"The output cannot be written: {error.strerror}.")
-        sys.exit(int(code or 0))
-
-
-def _complain(sentence: str) -> ExitCode:
-    click.echo(sentence, err=True)
-    return ExitCode.USAGE_ERROR
+    makers = frozenset({"run", "merge", "page", "badge", "new", "expectations", "action"})
 
 
 def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -98,13 +77,21 @@ for one in COMMANDS:
 @click.argument("more", nargs=-1, metavar="[-- PYTEST ARGUMENTS]")
 def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> ExitCode:
     """Judge implementations, print the tables, write the reports."""
-    from conformance.launch import launch
+    from conformance.children import adopt_orphans
+    from conformance.workers.started import Started, number_of
 
+    adopt_orphans()
+    started = Started(number_of(workers))
     source = click.get_current_context().get_parameter_source("timing")
     if keyword and source is ParameterSource.DEFAULT:
         values["timing"] = False  # who asks for some requirements has not asked for speed
     words = [word for option in RUN_OPTIONS for word in option.words(values[option.name])]
-    return launch(words, keyword=keyword, workers=workers, more=more)
+    try:
+        from conformance.launch import launch
+
+        return launch(words, started, keyword=keyword, more=more)
+    finally:
+        started.end()
 
 
 @main.command("list")
@@ -207,7 +194,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
 
     made = read_records(records, partial)
     click.echo(terminal_summary(made))
-    _wrote(write_reports(made, out) if out else [])
+    _wrote(write_reports(made, out, [records]) if out else [])
 
 
 @main.command()

@@ -15,10 +15,13 @@ RECORDS = click.Path(path_type=Path)
 @click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
 def page(records: Path, out: Path | None, partial: bool) -> None:
     """Make the report page of a run, one HTML file that needs nothing else, from its records."""
+    from conformance.files import demand_other
     from conformance.page import MISSING, plots_available, write_page
     from conformance.records import read_records
 
-    click.echo(f"wrote {write_page(read_records(records, partial), out or records.with_name('report.html'))}")
+    out = out or records.with_name("report.html")
+    demand_other(out, [records])
+    click.echo(f"wrote {write_page(read_records(records, partial), out)}")
     if not plots_available():
         click.echo(MISSING, err=True)
 
@@ -100,7 +103,7 @@ def badge(records: Path, out: Path, implementation: str | None, dtype: str | Non
     from conformance.ci.badge import write_asked
     from conformance.records import read_records
 
-    for path in write_asked(read_records(records), out, implementation, dtype):
+    for path in write_asked(read_records(records), out, implementation, dtype, [records]):
         click.echo(f"wrote {path}")
 
 

@@ -21,7 +21,8 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.UNEXPECTED: "at least one result is unexpected: a failure or an answer that is not known, a pass where a failure is "
     "known, an area that is neither offered nor declared as lacking",
     ExitCode.USAGE_ERROR: "the command, a file or an implementation was given wrongly; the message says what to do",
-    ExitCode.INCONCLUSIVE: "the run proves nothing: too few cases ran, it was interrupted, or the suite itself failed",
+    ExitCode.INCONCLUSIVE: "the run proves nothing: too few cases ran, it was interrupted, results are missing, or the suite "
+    "itself failed",
 }
 
 # pytest's exit codes: ok, tests failed, interrupted, internal error, usage error, no test collected.
@@ -35,8 +36,8 @@ FROM_PYTEST: dict[int, ExitCode] = {
 }
 
 
-def exit_code(*, unexpected: int, enough_cases: bool) -> ExitCode:
-    """The code of a run that came to its end, with ``unexpected`` results."""
+def exit_code(*, unexpected: int, enough_cases: bool, missing: int = 0) -> ExitCode:
+    """The code of a run that came to its end, with ``unexpected`` results, and ``missing`` ones, which were due and have none."""
     if unexpected:
         return ExitCode.UNEXPECTED
-    return ExitCode.AS_EXPECTED if enough_cases else ExitCode.INCONCLUSIVE
+    return ExitCode.AS_EXPECTED if enough_cases and not missing else ExitCode.INCONCLUSIVE

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -14,7 +15,14 @@ from conformance.exit_codes import ExitCode
 # Ctrl-C, a request to end, a closed terminal (not on Windows).
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 TOGETHER = 0.5  # seconds within which requests are one: `timeout` makes it of the process, and of its group
-UNTOUCHED = (signal.SIG_DFL, signal.default_int_handler)
+
+
+def end_as_interrupted(number: int, frame: FrameType | None) -> None:
+    """What a command does with a request to end that Python would not turn into an exception."""
+    raise KeyboardInterrupt
+
+
+UNTOUCHED = (signal.SIG_DFL, signal.default_int_handler, end_as_interrupted)
 
 
 class FirstInterrupt:
@@ -40,9 +48,10 @@ class FirstInterrupt:
                 if time.monotonic() - self._since < TOGETHER:
                     return
                 self._at_once()
+                _say("Stopped at once: what was recorded until then is kept.")
                 os._exit(ExitCode.INCONCLUSIVE)
             self.asked, self._since = True, time.monotonic()
-            print(self._sentence, file=sys.stderr)
+            _say(self._sentence)
             then()
 
         if threading.current_thread() is not threading.main_thread():
@@ -56,3 +65,9 @@ class FirstInterrupt:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
+
+
+def _say(sentence: str) -> None:
+    """Whatever the program was doing, such as printing, and whatever became of the terminal."""
+    with suppress(OSError, RuntimeError, ValueError, AttributeError):
+        print(sentence, file=sys.stderr, flush=True)

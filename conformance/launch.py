@@ -1,7 +1,6 @@
 """A run of the checks outside of anybody's test suite: pytest with our plugin, and with nothing of the user's own set-up."""
 
 import os
-import re
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +9,10 @@ from typing import Any
 import pytest
 from _pytest.mark.expression import Expression
 
-from conformance.children import adopt_orphans
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode
 from conformance.plugin import CHECKS
+from conformance.workers.started import Started
 from conformance.world import SWITCH, note_environment
 
 # Settings of the user's own tests, which a run of ours must not obey.
@@ -24,28 +23,24 @@ ENDINGS: dict[int, str] = {
     pytest.ExitCode.INTERRUPTED: "Interrupted: what was recorded until then is kept, and is no complete run.",
     pytest.ExitCode.NO_TESTS_COLLECTED: "Nothing was run: no requirement or convention on an implementation fits -k.",
 }
+EARLY = "Interrupted: nothing was recorded."
 
 
-def launch(options: Sequence[str], *, keyword: str = "", workers: str = "auto", more: Sequence[str] = ()) -> ExitCode:
-    """Runs the checks with ``options`` (RUN_OPTIONS as words) and ``more`` words for pytest; ``keyword`` selects as -k does.
-
-    ``workers`` is the number of implementations that run at a time, each in a process of its own, "auto" for one per core.
-    Raises UsageError for what makes no sense.
+def launch(options: Sequence[str], started: Started, *, keyword: str = "", more: Sequence[str] = ()) -> ExitCode:
+    """Runs the checks with ``options`` (RUN_OPTIONS as words) and ``more`` words for pytest, in the processes that are
+    ``started``; ``keyword`` selects as -k does. Raises UsageError for what makes no sense.
     """
-    if not re.fullmatch("auto|logical|[0-9]{1,3}", workers):
-        raise UsageError(f"-n {workers[:20]} is neither a number of processes, at most 999, nor auto.")
     _demand_expression(keyword)
-    session = _Session()
-    ours = ["-p", "conformance.plugin", f"--processes={workers}", "--pyargs", CHECKS]
+    session = _Session(started)
+    ours = ["-p", "conformance.plugin", "--pyargs", CHECKS]
     ours += [*_surroundings(), *_appearance(), *_selected(keyword)]
-    adopt_orphans()
     with _environment():
         code = pytest.main([*ours, *options, *more], plugins=[session])
     said = (ExitCode.AS_EXPECTED, ExitCode.USAGE_ERROR)  # a shard may have nothing to do; a usage error has had its sentence
     if session.ending in ENDINGS and code not in said:
         print(ENDINGS[session.ending], file=sys.stderr)
-    elif session.ending is None and code == pytest.ExitCode.INTERRUPTED:
-        print("Interrupted: nothing was recorded yet.", file=sys.stderr)
+    elif session.ending is None and code == pytest.ExitCode.INTERRUPTED:  # before there was anything to run
+        print(EARLY, file=sys.stderr)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
 
 
@@ -105,9 +100,10 @@ def _selected(keyword: str) -> list[str]:
 
 
 class _Session:
-    """A pytest plugin that turns pytest's usage errors into ours, and learns how the session ended."""
+    """A pytest plugin that has the processes of the run, turns pytest's usage errors into ours, and learns how it ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, started: Started) -> None:
+        self.started = started
         self.ending: int | None = None
 
     @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,10 @@
 """Writes every report of a run, the page included, into a folder."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
+from conformance import files
 from conformance.errors import UsageError
 from conformance.page import make_page
 from conformance.page.plots import start_drawing
@@ -12,17 +14,20 @@ from conformance.reports.junit import junit_xml
 from conformance.reports.markdown import summary_markdown
 from conformance.reports.summary import summary
 
+RECORDS = "records.jsonl"  # what a run writes into the same folder
+
 
 def load() -> None:
     """What is otherwise loaded when the first report is written, which takes the half of a second."""
     start_drawing()
 
 
-def write_reports(run: Run, folder: Path | str) -> list[Path]:
+def write_reports(run: Run, folder: Path | str, inputs: Iterable[Path] = ()) -> list[Path]:
     """Writes summary.md, report.html, summary.json, junit.xml, results.csv and, if there are timings, timings.csv; returns their
     paths.
 
-    Raises UsageError where the folder cannot be written.
+    All of them are written or none. Raises UsageError where that cannot be done, as over one of the ``inputs``, and where a run
+    is writing its records into the folder.
     """
     texts = {
         "summary.md": summary_markdown(run),
@@ -34,10 +39,9 @@ def write_reports(run: Run, folder: Path | str) -> list[Path]:
     if run.timings:
         texts["timings.csv"] = timings_csv(run)
     folder = Path(folder)
+    files.demand_free(folder / RECORDS)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        files.write_all({folder / name: text for name, text in texts.items()}, inputs)
     except OSError as error:
         raise UsageError(f"The reports cannot be written to {folder}: {error.strerror}.") from None
     return [folder / name for name in texts]

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 from string import Template
 
+from conformance import files
 from conformance.errors import UsageError
 
 _TEXT = Template('''"""Attention of my own, as attention-conformance can judge it.
@@ -140,8 +141,7 @@ def write_starter(path: Path, framework: str) -> None:
         raise UsageError(f"{path} is no good name for a module: give one such as my_attention.py.")
     text = starter(str(path), framework)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        files.create(path, text)
     except FileExistsError:
         raise UsageError(f"{path} exists already, and nothing is overwritten: give another name.") from None
     except OSError as error:

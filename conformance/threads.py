@@ -2,11 +2,12 @@
 over processes of one thread each."""
 
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
 from conformance.errors import UsageError
@@ -28,15 +29,43 @@ def in_processes(
     jobs and results are pickled. Raises UsageError where a process ends by itself, with the jobs at work then as ``told``."""
     work: dict[Future[_Result], _Job] = {}
     try:
-        with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        with single_threads(), ProcessPoolExecutor(processes, get_context("spawn")) as pool, _ended_with(pool):
             for job in jobs:
-                work[pool.submit(function, job)] = job
+                with _undisturbed():
+                    work[pool.submit(function, job)] = job
             for finished in as_completed(work):
                 yield work[finished], finished.result()
     except BrokenProcessPool:
         at_work = _unfinished(work)[: processes or os.cpu_count() or 1]
         jobs_told = "; ".join(_short(told(job)) for job in at_work)
         raise UsageError(f"A process ended before its work was done, which was one of: {jobs_told}.") from None
+
+
+@contextmanager
+def _ended_with(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Whatever ends the work before its end, Ctrl-C above all, ends the pool's processes, which would go on to the last job."""
+    before = active_children()
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in active_children():
+            if process not in before:
+                process.kill()
+        raise
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Processes that start meanwhile do not hear of Ctrl-C, which reaches all processes of a terminal; this one does, later."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _unfinished(work: Mapping[Future[Any], _Job]) -> list[_Job]:

@@ -127,7 +127,7 @@ def test_bad_input_is_one_sentence(files: list[Path], tmp_path: Path) -> None:
     for words, told in (
         ([tmp_path / "no_such.jsonl"], "cannot be read"),
         ([*files, "--implementation", "nobody"], "meant by nobody: there are fine, flawed."),
-        ([*files, "--plot", tmp_path / "no" / "such.svg"], "cannot be written"),
+        ([*files, "--plot", files[0] / "such.svg"], "cannot be written"),
         ([runs.write(tmp_path / "empty.jsonl", runs.header())], "there are none"),
     ):
         result = invoke("history", *words)

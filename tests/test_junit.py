@@ -40,7 +40,7 @@ def junit(tmp_path: Path) -> ElementTree.Element:
     items = [runs.item("flawed", r, seconds=1234.5678, **how) for r, how in zip(identifiers, outcomes, strict=True)]
     case = runs.case(1, "flawed", identifiers[1], outcome="WRONG_VALUE", message="At (0,): got <nan> & \x0c")
     convention = runs.convention("flawed", observed="nan", agrees=False)
-    run = runs.run(tmp_path, runs.header(["fine", "flawed"], identifiers), *items, case, convention)
+    run = runs.run(tmp_path, runs.header(["fine", "flawed"], identifiers, selection="a part"), *items, case, convention)
     return ElementTree.fromstring(reports.junit_xml(run))
 
 

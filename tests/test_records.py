@@ -187,7 +187,9 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
 
 
 def test_a_second_item_of_a_pair(tmp_path: Path) -> None:
-    path = runs.write(tmp_path / "twice.jsonl", runs.header(), runs.item(), runs.item("flawed"), runs.item())
+    lines = runs.header(), runs.item(), runs.item("flawed"), runs.item()
+    path = tmp_path / "twice.jsonl"
+    path.write_bytes(b"".join(encode(line) + b"\n" for line in lines))
     assert "line 4 is no record: it is a second item of ATT-OUT-001 on fine" in refusal(path)
 
 
@@ -240,13 +242,18 @@ def test_line_after_the_footer(path: Path) -> None:
 
 def shards(tmp_path: Path, *second: Line, **header: object) -> list[Path]:
     first = [
-        runs.header(seed=1),
+        runs.header(seed=1, selection="a part"),
         runs.item("flawed", counts=Counts(designed=2, random=5), examples=5, seconds=1.0, accuracy=runs.accuracy(0.5)),
         runs.case(1, "flawed"),
     ]
     return [
         runs.write(tmp_path / "a.jsonl", *first),
-        runs.write(tmp_path / "b.jsonl", runs.header(**{"seed": 2, **header}), *second, exit_code=ExitCode.UNEXPECTED),
+        runs.write(
+            tmp_path / "b.jsonl",
+            runs.header(**{"seed": 2, "selection": "a part", **header}),
+            *second,
+            exit_code=ExitCode.UNEXPECTED,
+        ),
     ]
 
 

@@ -144,7 +144,7 @@ def test_consequences_are_folded_under_the_fault_that_explains_them(tmp_path: Pa
 
 
 def test_several_implementations_are_told_apart(tmp_path: Path) -> None:
-    run = made(tmp_path, *failing_where(lambda r, dtype, t: dtype == "float64"), names=("fine", "flawed"))
+    run = made(tmp_path, *failing_where(lambda r, dtype, t: dtype == "float64"), names=("fine", "flawed"), selection="a part")
     assert reports.lines(run)[1].startswith("flawed: all 12 unexpected failures")
 
 
@@ -189,7 +189,7 @@ UNSUPPORTED = {"outcome": Outcome.UNSUPPORTED, "reason": "causal"}
     ],
 )
 def test_the_first_sentence_says_what_was_judged(tmp_path: Path, lines: list[Line], code: int, told: str) -> None:
-    header = runs.header([WIDE], ["ATT-OUT-001", "ATT-OUT-002"])
+    header = runs.header([WIDE], ["ATT-OUT-001", "ATT-OUT-002"], selection="a part")
     run = runs.run(tmp_path, header, *lines, exit_code=ExitCode(code))
     assert reports.verdict(run) == told
     assert told in reports.terminal_summary(run)

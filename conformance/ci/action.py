@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import files
 from conformance.ci.annotations import annotations, of_comparison
 from conformance.ci.badge import write_badges
 from conformance.ci.inputs import Inputs
@@ -93,15 +94,21 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
 
     Raises UsageError with what the run says of a mistake.
     """
+    files.demand_free(records)
     records.unlink(missing_ok=True)  # an older file would be shown as this run, should it die before its first record
     token, said = secrets.token_hex(16), ""
     print(f"::stop-commands::{token}", flush=True)
     command = [sys.executable, "-P", "-m", "conformance", "run", *inputs.words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
-        for line in process.stderr:
-            print(line, end="", file=sys.stderr, flush=True)
-            said = line.strip() or said
+        try:
+            for line in process.stderr:
+                print(line, end="", file=sys.stderr, flush=True)
+                said = line.strip() or said
+        except KeyboardInterrupt:
+            process.terminate()  # it finishes the items at hand, and keeps what it recorded
+            process.wait()
+            raise
     print(f"::{token}::", flush=True)
     if process.returncode == ExitCode.USAGE_ERROR:
         raise UsageError(said or "The run could not be started.")
@@ -110,11 +117,11 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
 
 
 def _merge(inputs: Inputs, records: Path) -> ExitCode:
-    files = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
-    if not files:
+    shards = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
+    if not shards:
         raise UsageError(f"There are no records to merge: nothing is called {', '.join(inputs.merge)}.")
-    run = merge_files(files, records)
-    write_reports(run, inputs.reports)
+    run = merge_files(shards, records)
+    write_reports(run, inputs.reports, shards)
     return ExitCode(run.exit_code or ExitCode.AS_EXPECTED)
 
 
@@ -134,8 +141,10 @@ def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str])
         return None
     comparison = compare(base, run)
     page = as_markdown(comparison, base, run)
-    (reports / "comparison.md").write_text(page, encoding="utf-8")
-    (reports / "comparison.json").write_text(as_json(comparison, base, run) + "\n", encoding="utf-8")
+    try:
+        files.write_all({reports / "comparison.md": page, reports / "comparison.json": as_json(comparison, base, run) + "\n"})
+    except OSError as error:
+        raise UsageError(f"The comparison cannot be written to {reports}: {error.strerror}.") from None
     _summarise(environment, page)
     print(*of_comparison(comparison), comparison.verdict, sep="\n", flush=True)
     return comparison

@@ -8,7 +8,7 @@ from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison
 from conformance.records import Case, Item, Run
 from conformance.reports import tallies
-from conformance.reports.causes import causes, unexplained
+from conformance.reports.causes import causes, listed, unexplained
 from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
 
@@ -25,7 +25,7 @@ class Place:
 
 
 def annotations(run: Run, folder: Path, root: Path) -> list[str]:
-    """Workflow commands: an error for each unexpected result, a notice for each diagnosis.
+    """Workflow commands: an error for each unexpected result, and for results that are missing, a notice for each diagnosis.
 
     Sources are paths from ``folder``, where the run took place; annotations name them from ``root``, where the repository is.
     """
@@ -74,6 +74,9 @@ def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
     for timing in run.wrong_timings:
         title = f"{timing.outcome} on {timing.implementation} when timed"
         yield _error(title, f"{timed(timing)}\n{timing.message}".strip(), places[timing.implementation])
+    for name, identifiers in run.missing.items():
+        title = f"{len(identifiers)} result{'' if len(identifiers) == 1 else 's'} of {name} missing"
+        yield _error(title, f"Due and without a result: {listed(identifiers)}.", places[name])
     for one in run.undeclared:
         yield _error(f"{one.area} of {one.implementation} was not judged", one.sentence, places[one.implementation])
 

@@ -2,9 +2,11 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from conformance import files
 from conformance.errors import UsageError
 from conformance.expectations.model import file_stem
 from conformance.records import Run
@@ -49,9 +51,9 @@ def badges(run: Run) -> dict[str, dict[str, Any]]:
     return found
 
 
-def write_asked(run: Run, out: Path, implementation: str | None, dtype: str | None) -> list[Path]:
-    """One badge to a file that ends in .json, otherwise all to a folder. Raises UsageError for a choice that makes no sense, and
-    where there is nothing to write."""
+def write_asked(run: Run, out: Path, implementation: str | None, dtype: str | None, inputs: Iterable[Path] = ()) -> list[Path]:
+    """One badge to a file that ends in .json, otherwise all to a folder. Raises UsageError for a choice that makes no sense,
+    where there is nothing to write, and where that would be over one of the ``inputs``."""
     if run.partial:
         raise UsageError(f"There is no badge of a part of a run. {run.partial}")
     if not run.implementations:
@@ -61,29 +63,28 @@ def write_asked(run: Run, out: Path, implementation: str | None, dtype: str | No
             raise UsageError(
                 f"{out} is a folder, which gets all badges: leave --implementation and --dtype out, or name a .json."
             )
-        return write_badges(run, out)
+        return write_badges(run, out, inputs)
     names = list(run.implementations)
     if implementation is None and len(names) > 1:
         raise UsageError(f"The run has {len(names)} implementations: say --implementation with one of {', '.join(names)}.")
-    write_badge(badge(run, implementation or names[0], dtype), out)
+    _write({out: badge(run, implementation or names[0], dtype)}, inputs)
     return [out]
 
 
-def write_badges(run: Run, folder: Path) -> list[Path]:
+def write_badges(run: Run, folder: Path, inputs: Iterable[Path] = ()) -> list[Path]:
     """Writes all badges of a run into a folder. Raises UsageError where that cannot be done."""
-    found = badges(run)
-    for name, content in found.items():
-        write_badge(content, folder / name)
-    return [folder / name for name in found]
+    found = {folder / name: content for name, content in badges(run).items()}
+    _write(found, inputs)
+    return list(found)
 
 
-def write_badge(content: dict[str, Any], path: Path) -> None:
-    """Raises UsageError where the file cannot be written."""
+def _write(badges: Mapping[Path, dict[str, Any]], inputs: Iterable[Path]) -> None:
+    texts = {path: json.dumps(content, ensure_ascii=False) + "\n" for path, content in badges.items()}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        files.write_all(texts, inputs)
     except OSError as error:
-        raise UsageError(f"The badge cannot be written to {path}: {error.strerror}.") from None
+        where = error.filename or next(iter(texts))
+        raise UsageError(f"The badges cannot be written to {where}: {error.strerror}.") from None
 
 
 def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:

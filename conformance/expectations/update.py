@@ -1,9 +1,10 @@
 """Bringing expectations files up to date with a run, keeping every reason, link and comment that still has its entry."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import files
 from conformance.errors import UsageError
 from conformance.expectations.file import ExpectationsFile
 from conformance.expectations.judging import alike
@@ -21,17 +22,17 @@ def update(run: Run, folder: Path | str) -> list[Path]:
     """Rewrites ``<implementation>.toml`` in ``folder`` for each implementation of the run; returns the files that changed.
 
     Entries for requirements that did not run, or for other environments, stay as they are. New entries get the reason "to be
-    reviewed". Raises UsageError for a file that is no expectations file or cannot be written.
+    reviewed". All files are written or none. Raises UsageError for a file that is no expectations file or cannot be written.
     """
-    changed = []
+    changed: dict[Path, str] = {}
     for implementation in run.implementations:
         path = Path(folder) / f"{file_stem(implementation)}.toml"
         before = text_of(path, "expectations") if path.exists() else ""
         after = _updated(run, implementation, before, str(path))
         if after != before:
-            _write(path, after)
-            changed.append(path)
-    return changed
+            changed[path] = after
+    _write(changed)
+    return list(changed)
 
 
 def _updated(run: Run, implementation: str, before: str, where: str) -> str:
@@ -173,9 +174,8 @@ def _with_cases(entry: Expected, digests: set[str]) -> Expected:
     return Expected(**{**fields, "cases": tuple(sorted(digests))})
 
 
-def _write(path: Path, text: str) -> None:
+def _write(texts: Mapping[Path, str]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        files.write_all(texts)
     except OSError as error:
-        raise UsageError(f"The expectations file {path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"The expectations cannot be written to {', '.join(map(str, texts))}: {error.strerror}.") from None

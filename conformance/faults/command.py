@@ -8,6 +8,8 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from conformance import files
+from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.faults import alarms, kill_tables, kills
 from conformance.faults import compare as comparison
@@ -70,7 +72,9 @@ def with_bar(what: str, total: int, work: Callable[[Callable[[int], None]], _Res
 
 
 def write(path: Path, text: str) -> None:
-    """Writes the file, with its folder, and says so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    """Writes the file, with its folder, and says so. Raises UsageError where that cannot be done."""
+    try:
+        files.write(path, text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
     click.echo(f"wrote {path}")

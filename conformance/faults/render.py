@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from conformance import files
 from conformance.dtypes import DTYPES
 from conformance.faults import kinds
 from conformance.faults.kill_tables import judged_trials
@@ -109,7 +110,7 @@ def main(arguments: list[str]) -> None:
     else:
         old = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
         second = "".join(old.partition(MEASURED)[1:])
-    DOCUMENT.write_text(render() + ("\n" + second if second else ""), encoding="utf-8")
+    files.write(DOCUMENT, render() + ("\n" + second if second else ""))
 
 
 if __name__ == "__main__":

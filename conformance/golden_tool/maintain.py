@@ -1,13 +1,14 @@
 """Adds golden cases and checks the files of ``golden/`` against their definitions. Nothing is ever overwritten."""
 
 import json
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 
+from conformance import files as whole
 from conformance.cases.golden import forget
 from conformance.cases.golden_files import Tensors, json_to_bytes, read_json, read_tensors, tensors_to_bytes
 from conformance.errors import UsageError
@@ -44,9 +45,13 @@ def add(
         entries, tensors = read_json(path)["cases"], read_tensors(path.with_suffix(".safetensors"))
     _demand_unchanged(path, entries, tensors, definition, definitions)
     text = (folder / FILE_NAME).read_text(encoding="utf-8")
-    _replace(path.with_suffix(".safetensors"), tensors_to_bytes(tensors | made.tensors))
-    _replace(path, json_to_bytes(_document(definition.file, [*entries, made.entry])))
-    _replace(folder / FILE_NAME, with_appended(text, definition).encode())
+    _replace(
+        {
+            path.with_suffix(".safetensors"): tensors_to_bytes(tensors | made.tensors),
+            path: json_to_bytes(_document(definition.file, [*entries, made.entry])),
+            folder / FILE_NAME: with_appended(text, definition).encode(),
+        }
+    )
     forget()
     return definition.id
 
@@ -87,8 +92,7 @@ def reissue(folder: Path | None = None) -> list[str]:
                 if name != f"{case.id}/budget":
                     raise UsageError(f"{path} differs in {name}, and nothing but budgets is issued again: see golden check.")
                 changed.append(case.id)
-    for name, content in _files(folder, definitions).items():
-        _replace(folder / name, content)
+    _replace({folder / name: content for name, content in _files(folder, definitions).items()})
     forget()
     return changed
 
@@ -105,8 +109,7 @@ def write(folder: Path | None = None) -> list[Path]:
     if changed:
         raise UsageError(f"{folder / changed[0]} is not what its definitions give, and nothing is overwritten: remove it first.")
     missing = [folder / name for name in files if not (folder / name).exists()]
-    for path in missing:
-        _replace(path, files[path.name])
+    _replace({path: files[path.name] for path in missing})
     forget()
     return missing
 
@@ -214,11 +217,9 @@ def _demand_unchanged(
         raise UsageError(f"{path.with_suffix('.safetensors')} has tensors of {definition.id}, and nothing is overwritten.")
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Writes the whole file or nothing."""
-    temporary = path.with_name(f".{path.name}.new")
+def _replace(contents: Mapping[Path, bytes]) -> None:
+    """Writes all files or none."""
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        whole.write_all(contents)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"{', '.join(map(str, contents))} cannot be written: {error.strerror}.") from None

@@ -1,11 +1,12 @@
 """Trends as a picture: what passes, how accurate, how fast, run by run. A Vega-Lite specification, drawn by vl-convert."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from conformance import files
 from conformance.errors import UsageError
 from conformance.history.trend import Point, Trend
 from conformance.page.text import NAME, clean, unique_names
@@ -15,11 +16,11 @@ MOMENT = "%Y-%m-%d %H:%M:%S"
 SMALLEST_R = 1e-3  # what is drawn of a smaller one, on the logarithmic axis
 
 
-def write_plot(trends: Sequence[Trend], path: Path) -> None:
+def write_plot(trends: Sequence[Trend], path: Path, inputs: Iterable[Path] = ()) -> None:
     """Writes an SVG file of three panels over the runs in time: share of requirements passed, largest r, relative time.
 
     Where the framework's version changed, it is written at the point. Raises UsageError without vl-convert, and where the file
-    cannot be written.
+    cannot be written, as over one of the ``inputs``.
     """
     try:
         import vl_convert
@@ -29,7 +30,7 @@ def write_plot(trends: Sequence[Trend], path: Path) -> None:
     named = f'<svg role="graphics-document" aria-roledescription="plot" aria-label="{escape(_described(trends))}" '
     text = named + drawn.removeprefix("<svg ")
     try:
-        path.write_text(text, encoding="utf-8")
+        files.write(path, text, inputs)
     except OSError as error:
         raise UsageError(f"The plot cannot be written to {path}: {error.strerror}.") from None
 

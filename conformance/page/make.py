@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from importlib.resources import files
+from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from conformance import files
 from conformance.errors import UsageError
 from conformance.page.accuracy import accuracy_figures
 from conformance.page.conventions import matrices
@@ -33,12 +35,11 @@ def make_page(run: Run) -> str:
     return _environment().get_template("page.html").render(_content(run))
 
 
-def write_page(run: Run, path: Path | str) -> Path:
-    """Writes the page, folders included. Raises UsageError where that cannot be done."""
+def write_page(run: Run, path: Path | str, inputs: Iterable[Path] = ()) -> Path:
+    """Writes the page, folders included. Raises UsageError where that cannot be done, as over one of the ``inputs``."""
     path = Path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(make_page(run), encoding="utf-8", newline="\n")
+        files.write(path, make_page(run), inputs)
     except OSError as error:
         raise UsageError(f"The page cannot be written to {path}: {error.strerror}.") from None
     return path
@@ -52,7 +53,7 @@ def _content(run: Run) -> dict[str, Any]:
         "run": run,
         "verdict": result,
         "more": more,
-        "sound": not run.surprises and any(item.outcome.was_run for item in run.items),
+        "sound": not run.surprises and not run.missing and any(item.outcome.was_run for item in run.items),
         "stamp": stamp(run),
         "provenance": provenance(run),
         "areas": areas(run),
@@ -99,5 +100,5 @@ def _environment() -> Environment:
 
 def _asset(name: str) -> Markup:
     """A file of our own, which stands in the page as it is; comments and indentation are for its readers."""
-    text = files("conformance.page").joinpath("assets", name).read_text(encoding="utf-8")
+    text = resources.files("conformance.page").joinpath("assets", name).read_text(encoding="utf-8")
     return Markup(re.sub(r"^\s+", "", re.sub(r"^\s*/\*.*?\*/\n", "", text, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE))

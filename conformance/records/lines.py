@@ -1,12 +1,10 @@
 """One record and its line of JSON."""
 
-import math
-from typing import Any
-
 import msgspec
 
 from conformance.errors import UsageError
 from conformance.records.model import SCHEMA_VERSION, Line
+from conformance.records.repair import MENDS, in_place_of, mended, plain
 
 
 class NewerSchemaError(UsageError):
@@ -17,8 +15,30 @@ _DECODER = msgspec.json.Decoder(Line)
 
 
 def encode(record: Line) -> bytes:
-    """The record as one line of JSON, without its end of line; ``decode`` gives an equal record."""
-    return msgspec.json.encode(_speakable(msgspec.to_builtins(record)))
+    """The record as one line of JSON, without its end of line; ``decode`` gives an equal record.
+
+    Each line is one that ``decode`` reads: what cannot be read as it is, is mended, or gives way to a record that says so. Raises
+    UsageError for a header or footer that cannot be mended.
+    """
+    try:
+        return _readable(record)
+    except Exception as error:  # whatever is in a record, it must not cost the run
+        return _readable(in_place_of(record, error))
+
+
+def _readable(record: Line) -> bytes:
+    """Raises whatever msgspec raises of a record that cannot be mended."""
+    content = plain(record)
+    for _ in range(MENDS):
+        line = msgspec.json.encode(content)
+        try:
+            _DECODER.decode(line)
+        except msgspec.ValidationError as error:
+            if not mended(content, error):
+                raise
+        else:
+            return line
+    raise ValueError("too much of it cannot be read")
 
 
 def decode(line: bytes | str) -> Line:
@@ -44,14 +64,3 @@ def _newer_schema(line: bytes | str) -> int | None:
         return None
     version = content.get("schema", SCHEMA_VERSION)
     return version if type(version) is int and version > SCHEMA_VERSION else None
-
-
-def _speakable(value: Any) -> Any:
-    """Infinities and NaN as strings, at any depth."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {key: _speakable(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_speakable(entry) for entry in value]
-    return value

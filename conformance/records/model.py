@@ -87,7 +87,8 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     """First line: which suite ran what, where and how. ``schema`` is the version of this file format, ``suite`` and
     ``specification`` are theirs. ``shard``: which part of the run this is, such as 2/5; empty for a whole run.
     ``selection``: the expression of -k, empty where all was asked for. ``conventions``: all questions, each with the operations
-    of which it is asked."""
+    of which it is asked. ``due``: by implementation, the ids of the requirements and conventions that were selected; null where
+    all of them were, or where an older version did not say."""
 
     schema: Literal[1] = SCHEMA_VERSION
     suite: str
@@ -102,6 +103,7 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     implementations: tuple[ImplementationEntry, ...]
     requirements: tuple[RequirementEntry, ...]
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    due: dict[str, tuple[str, ...]] | None = None
 
 
 class Counts(Data, frozen=True, kw_only=True):
@@ -370,13 +372,15 @@ class Totals(Data, frozen=True, kw_only=True):
 
 class Footer(Data, frozen=True, kw_only=True, tag_field="kind", tag="footer"):
     """Last line: what came before it. ``outcomes`` counts items; ``unexpected`` counts items, conventions, timings and growths
-    whose status is that, and areas that were neither offered nor declared as lacking."""
+    whose status is that, and areas that were neither offered nor declared as lacking. ``interrupted``: it was ended before all
+    that was due had been run; null where an older version did not say."""
 
     finished: Time
     counts: Totals
     outcomes: dict[Outcome, Count]
     unexpected: Count
     exit_code: Annotated[int, Meta(ge=0, le=3)]
+    interrupted: bool | None = None
 
 
 Line = Header | Item | Case | Convention | Timing | Growth | SelfComparison | Diagnosis | Unrun | Footer

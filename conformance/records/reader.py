@@ -1,14 +1,15 @@
 """Reading a record file: every line is checked, and a file that does not end with its footer is refused."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.records.extent import demand_listed
 from conformance.records.lines import NewerSchemaError, decode
-from conformance.records.model import LISTS, Case, Footer, Header, Item, Line, Totals
+from conformance.records.model import Footer, Header, Line
 from conformance.records.run import Run, merge
+from conformance.records.tally import Tally
 
 TOLD = 300  # characters of what is wrong with a line; a hostile line may be of any length
 
@@ -25,7 +26,7 @@ def read_records(path: Path | str, partial: bool = False) -> Run:
         if isinstance(record, Header):
             if shards and not partial:
                 shards[-1].demand_footer(path)
-            shards.append(_Shard(record))
+            shards.append(_begun(record, path, number))
         elif not shards:
             raise _bad(path, number, "it comes before any header")
         else:
@@ -40,6 +41,14 @@ def read_records(path: Path | str, partial: bool = False) -> Run:
     return merge(shard.run() for shard in shards)
 
 
+def _begun(header: Header, path: Path, number: int) -> "_Shard":
+    try:
+        demand_listed(header)
+    except UsageError as error:
+        raise _bad(path, number, str(error)) from None
+    return _Shard(header)
+
+
 @dataclass
 class _Shard:
     """The lines from a header to its footer."""
@@ -49,38 +58,20 @@ class _Shard:
     footer: Footer | None = None
 
     def __post_init__(self) -> None:
-        self.requirements = {entry.id for entry in self.header.requirements}
-        self.implementations = {entry.name for entry in self.header.implementations}
-        self.pairs: set[tuple[str, str]] = set()
+        self.tally = Tally(self.header)
 
     def add(self, record: Line) -> None:
         if self.footer is not None:
             raise UsageError("it comes after the footer")
-        self._demand_known(record)
+        self.tally.demand_fitting(record)
         if isinstance(record, Footer):
-            self._end(record)
+            told = self.tally.contradiction(record)
+            if told:
+                raise UsageError(told)
+            self.footer = record
             return
-        if isinstance(record, Item):
-            self._demand_first(record)
+        self.tally.add(record)
         self.lines.append(record)
-
-    def _demand_first(self, item: Item) -> None:
-        pair = item.requirement, item.implementation
-        if pair in self.pairs:
-            raise UsageError(f"it is a second item of {item.requirement} on {item.implementation} in one run")
-        self.pairs.add(pair)
-
-    def _demand_known(self, record: Line) -> None:
-        if isinstance(record, Case | Item) and record.requirement not in self.requirements:
-            raise UsageError(f"the header does not list the requirement {record.requirement!r}")
-        if not isinstance(record, Footer | Header) and record.implementation not in self.implementations:
-            raise UsageError(f"the header does not list the implementation {record.implementation!r}")
-
-    def _end(self, footer: Footer) -> None:
-        counts = Totals(**Counter(LISTS[type(line)] for line in self.lines))
-        if footer.counts != counts:
-            raise UsageError(f"the footer counts {_listed(footer.counts)}, but the file holds {_listed(counts)}")
-        self.footer = footer
 
     def demand_footer(self, path: Path) -> None:
         if self.footer is None:
@@ -129,7 +120,3 @@ def _bad(path: Path, number: int, detail: str) -> UsageError:
 
 def _short(detail: str) -> str:
     return detail if len(detail) <= TOLD else f"{detail[:TOLD]} … ({len(detail) - TOLD} more characters)"
-
-
-def _listed(counts: Totals) -> str:
-    return ", ".join(f"{getattr(counts, name)} {name.replace('_', '-')}" for name in counts.__struct_fields__)

@@ -8,9 +8,9 @@ from typing import Any
 
 from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
-from conformance.exit_codes import exit_code
+from conformance.exit_codes import ExitCode, exit_code
 from conformance.records.coverage import Coverages, Undeclared, coverages, undeclared
-from conformance.records.extent import Extent, conventions_due, requirements_due
+from conformance.records.extent import Extent, Pair, by_implementation, extent, selected
 from conformance.records.model import (
     CONFORMANCE_TIERS,
     LISTS,
@@ -79,10 +79,36 @@ class Run:
         if not self.is_complete:
             return None
         worst = max(footer.exit_code for footer in self.footers)
-        if worst or len(self.footers) == 1:
+        if worst or not (self.items or self.conventions or len(self.footers) > 1):
             return worst
-        enough = any(item.outcome.was_run for item in self.items) and not self.too_little
-        return int(exit_code(unexpected=self.surprises, enough_cases=enough))
+        enough = bool(self.shard) or (any(item.outcome.was_run for item in self.items) and not self.too_little)
+        missing = sum(map(len, self.missing.values()))
+        return int(exit_code(unexpected=self.surprises, enough_cases=enough, missing=missing))
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether a shard ended before all that was due had been run; an older footer says it by its exit code alone."""
+        inconclusive = ExitCode.INCONCLUSIVE
+        return any(footer.exit_code == inconclusive and footer.interrupted is not False for footer in self.footers)
+
+    @cached_property
+    def due(self) -> frozenset[Pair]:
+        """The pairs of requirement or convention and implementation that had to have a result: those that were selected."""
+        return selected(self.headers)
+
+    @cached_property
+    def missing(self) -> dict[str, tuple[str, ...]]:
+        """By implementation, what of a run that is said to be whole was due and has no result: the suite's own failure."""
+        if not self.is_complete or self.was_interrupted:
+            return {}
+        return by_implementation(self.due - self._recorded)
+
+    @cached_property
+    def _recorded(self) -> frozenset[Pair]:
+        return frozenset(
+            [(item.requirement, item.implementation) for item in self.items]
+            + [(convention.id, convention.implementation) for convention in self.conventions]
+        )
 
     @cached_property
     def too_little(self) -> tuple[str, ...]:
@@ -116,11 +142,10 @@ class Run:
 
     @cached_property
     def extent(self) -> Extent:
-        """How much there is of all that was due. Older records do not say how many conventions were."""
-        asked = {(convention.id, convention.implementation) for convention in self.conventions}
-        entries, questions = self.implementations.values(), {k: v for h in self.headers for k, v in h.conventions.items()}
-        due = requirements_due((entry.operation for entry in entries), (one.operation for one in self.requirements.values()))
-        return Extent(len(self.items), due, len(asked), conventions_due(entries, questions))
+        """How much there is of all that the suite asks. Older records do not say how many conventions were."""
+        requirements = ((item.requirement, item.implementation) for item in self.items)
+        conventions = ((convention.id, convention.implementation) for convention in self.conventions)
+        return extent(self.headers, requirements, conventions)
 
     @property
     def ratios_are_sound(self) -> bool:

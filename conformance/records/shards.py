@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.files import demand_other, write
 from conformance.records.model import Header
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
@@ -28,14 +29,12 @@ def merge_files(files: Sequence[Path], out: Path) -> Run:
 
     Raises UsageError for a file that cannot be read or written, and where the shards are not those of one run, each of them once.
     """
+    demand_other(out, files)
     runs = [(str(file), read_records(file)) for file in files]
     run = merge_shards(runs)
-    if out.resolve() in {file.resolve() for file in files}:
-        raise UsageError(f"{out} is one of the files to merge: name another one for the merged records.")
     try:
         content = b"".join(Path(file).read_bytes().rstrip(b"\n") + b"\n" for file, _ in sorted(runs, key=_number))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(content)
+        write(out, content)
     except OSError as error:
         raise UsageError(f"The merged records cannot be written to {out}: {error.strerror}.") from None
     return run

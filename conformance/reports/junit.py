@@ -18,7 +18,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit_xml(run: Run) -> str:
     """Unexpected results are failures, or errors where the implementation raised or died; known failures, unsupported and
     skipped requirements are skipped, with the reason. A convention fails where its answer is not as due, a timed call where its
-    own output does, an area where it is neither offered nor declared as lacking."""
+    own output does, an area where it is neither offered nor declared as lacking. What was due and has no result is an error."""
     root = ElementTree.Element("testsuites", name=_title(run))
     grouped, choice = tallies.unexpected_by_item(run), Choice(run)
     for name in run.implementations:
@@ -36,6 +36,8 @@ def junit_xml(run: Run) -> str:
         for one in run.undeclared:
             if one.implementation == name:
                 _undeclared(suite, one)
+        for identifier in run.missing.get(name, ()):
+            _missing(suite, name, identifier)
         _count(suite, sum(item.seconds for item in items))
     _total(root)
     ElementTree.indent(root)
@@ -87,6 +89,11 @@ def _convention(suite: ElementTree.Element, convention: Convention) -> None:
 def _undeclared(suite: ElementTree.Element, one: Undeclared) -> None:
     element = ElementTree.SubElement(suite, "testcase", classname=_plain(one.implementation), name=f"area: {one.area}", time="0")
     ElementTree.SubElement(element, "failure", type="undeclared", message=_plain(one.sentence))
+
+
+def _missing(suite: ElementTree.Element, implementation: str, identifier: str) -> None:
+    element = ElementTree.SubElement(suite, "testcase", classname=_plain(implementation), name=_plain(identifier), time="0")
+    ElementTree.SubElement(element, "error", type="missing", message="It was due and has no result: the suite itself failed.")
 
 
 def _timing(suite: ElementTree.Element, timing: Timing | Growth) -> None:

@@ -15,7 +15,8 @@ from conformance.verdict import Outcome
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Per implementation: results by area, problems, accuracy, conventions and speed; and what was unexpected. Plain JSON."""
+    """Per implementation: results by area, problems, accuracy, conventions and speed; what was unexpected, and what is missing.
+    Plain JSON."""
     header = run.header
     return {
         "suite": header.suite,
@@ -44,6 +45,7 @@ def summary(run: Run) -> dict[str, Any]:
             {"timed": timed(timing), "implementation": timing.implementation, "outcome": str(timing.outcome)}
             for timing in run.wrong_timings
         ],
+        "missing_results": {name: list(identifiers) for name, identifiers in run.missing.items()},
         "verdict": lines(run),
         "unrun": [{"implementation": one.implementation, "sentences": list(one.lines)} for one in run.unrun],
         "diagnoses": [

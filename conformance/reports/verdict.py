@@ -10,6 +10,8 @@ from conformance.records import Run
 from conformance.reports import causes, tallies, unjudged
 from conformance.verdict import Outcome
 
+SHOWN = 8  # implementations of which results are missing
+
 
 def verdict(run: Run) -> str:
     """The run in one sentence."""
@@ -17,13 +19,13 @@ def verdict(run: Run) -> str:
 
 
 def lines(run: Run) -> list[str]:
-    """The verdict, a sentence each, the most important first: the result, with how much was judged; what of signatures could not
-    be read, and masks that were taken for their opposite; what cannot be told; areas that were left out without a word; what the
-    failures have in common; what faults explain; what was not offered."""
+    """The verdict, a sentence each, the most important first: the result, with how much was judged; what has no result; what of
+    signatures could not be read, and masks that were taken for their opposite; what cannot be told; areas that were left out
+    without a word; what the failures have in common; what faults explain; what was not offered."""
     if not run.items and not run.conventions:
         return [_of_timings(run), *unjudged.unread(run)]
     oversights = [one.sentence for one in run.undeclared]
-    notes = [*unjudged.unread(run), *_inverted(run)]
+    notes = [*_missing(run), *unjudged.unread(run), *_inverted(run)]
     return [_result(run), *notes, *run.too_little, *oversights, *causes.sentences(run), *unjudged.sentences(run)]
 
 
@@ -58,8 +60,32 @@ def _result(run: Run) -> str:
     areas = len(run.undeclared)
     if areas:
         parts.append(f"{areas} area{' is' if areas == 1 else 's are'} neither offered nor declared as lacking")
-    told = ", and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) if parts else "every result is as expected"
+    nothing_else = "what was recorded is as expected" if run.missing else "every result is as expected"
+    told = ", and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) if parts else nothing_else
     return _sentence(f"{_unfinished(run)}{_part(run, so_far=_ended_early(run))}{told}: {_judged(run)}{unjudged.narrowed(run)}.")
+
+
+def _missing(run: Run) -> list[str]:
+    """What of a run that came to its end was due and has no result, a line for each implementation, of a few."""
+    lines = [f"No result of {name}: {causes.listed(identifiers)}." for name, identifiers in run.missing.items()]
+    left = len(lines) - SHOWN
+    return lines if left <= 0 else [*lines[:SHOWN], f"… and of {left} more implementations."]
+
+
+def _incomplete(run: Run) -> str:
+    """How many results are missing, and of which implementation where it is one alone."""
+    missing, questions = sum(map(len, run.missing.values())), {identifier for h in run.headers for identifier in h.conventions}
+    conventions = sum(identifier in questions for identifiers in run.missing.values() for identifier in identifiers)
+    due = sum(identifier in questions for identifier, _ in run.due)
+    parts = [
+        f"{number} of {whole} {name}"
+        for number, whole, name in (
+            (missing - conventions, len(run.due) - due, "requirements"), (conventions, due, "conventions"),
+        )
+        if number
+    ]  # fmt: skip
+    on = f" of {len(run.missing)} implementations" if len(run.missing) > 1 else f" of {next(iter(run.missing))}"
+    return f"{' and '.join(parts)}{on} have no result, so that the run proves nothing of the whole; "
 
 
 def _sentence(text: str) -> str:
@@ -69,7 +95,7 @@ def _sentence(text: str) -> str:
 def _part(run: Run, *, so_far: bool) -> str:
     """What is to be said where the run is not all that was due: a selection, a shard, or one that ended early, ``so_far``."""
     extent, several = run.extent, len(run.implementations) > 1
-    if extent.is_whole:
+    if extent.is_whole or (run.missing and not (run.header.selection or run.shard)):
         return "so far " if so_far else ""
     on = f" on {len(run.implementations)} implementations" if several else ""
     parts = [f"{extent.requirements} of {extent.requirements_due} requirements{on}"]
@@ -81,7 +107,7 @@ def _part(run: Run, *, so_far: bool) -> str:
 
 def _ended_early(run: Run) -> bool:
     """Too little to be judged is another reason why a run proves nothing, and has its own sentence."""
-    return not run.is_complete or (run.exit_code == ExitCode.INCONCLUSIVE and not run.too_little)
+    return not run.is_complete or (run.was_interrupted and not run.too_little)
 
 
 def _wrong_timings(number: int) -> str:
@@ -90,17 +116,21 @@ def _wrong_timings(number: int) -> str:
 
 def _unfinished(run: Run) -> str:
     """What is to be said before the result where the run has not come to its end, or where the suite itself failed."""
+    if run.missing:
+        return _incomplete(run)
     if _ended_early(run):
         return "interrupted, " if run.is_complete else "unfinished, "
     if run.too_little:
         return "too little was judged for a verdict; besides, "
+    if run.exit_code == ExitCode.INCONCLUSIVE:
+        return "the suite itself failed, see its message; besides, "
     if run.exit_code == ExitCode.UNEXPECTED and not run.surprises:
         return "a check ended without a result, see its message; besides, "
     return ""
 
 
 def _nothing(run: Run) -> str:
-    told = f"{_part(run, so_far=not run.is_complete)}nothing was judged"
+    told = f"{_incomplete(run) if run.missing else ''}{_part(run, so_far=not run.is_complete)}nothing was judged"
     if run.items:
         left = len(run.items)
         told += f": {'the one result is' if left == 1 else f'all {left} results are'} {_reasons(run, ' or ')}"

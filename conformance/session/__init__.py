@@ -1,6 +1,5 @@
 """A run inside pytest: options, items, records. ``activate`` is what the plugin's entry point calls."""
 
-import os
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ def activate(config: pytest.Config) -> None:
 
     interruption = Interruption(config)
     config.pluginmanager.register(interruption, "conformance-interruption")
-    pool = Pool(_processes(config), lambda: interruption.asked)  # they load what is ours while this one does
+    pool = Pool(_started(config), lambda: interruption.asked)
     interruption.at_once = pool.kill
     config.add_cleanup(pool.end)
     try:
@@ -41,12 +40,13 @@ def _register(config: pytest.Config, interruption: Any, pool: Any) -> None:
     config.pluginmanager.register(Recorder(settings, implementations, config, interruption), "conformance-recorder")
 
 
-def _processes(config: pytest.Config) -> int:
-    """How many implementations run at a time: as -n says, of pytest-xdist where that is loaded; else one."""
+def _started(config: pytest.Config) -> Any:
+    """The processes that are there already, or as many as -n says, of pytest-xdist where that is loaded; else one."""
+    from conformance.workers.started import Started, number_of
+
     option = config.option
-    asked = getattr(option, "conformance_processes", None) or getattr(option, "numprocesses", None)
+    number = option.conformance_processes or getattr(option, "numprocesses", None)
     if getattr(option, "dist", "no") != "no":  # pytest-xdist's processes would each have some of their own
         option.dist, option.tx, option.numprocesses = "no", [], None
-    if asked in ("auto", "logical"):
-        return os.cpu_count() or 1
-    return max(1, int(asked or 1))
+    ahead = [getattr(plugin, "started", None) for plugin in config.pluginmanager.get_plugins()]
+    return next((one for one in ahead if isinstance(one, Started)), None) or Started(number_of(number))

@@ -1,17 +1,24 @@
 """The first record of a run: what is asked, of which implementations, and where."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from conformance import __version__
 from conformance.known import Known
-from conformance.records import Header, command_line, requirement_entry
+from conformance.records import Header, command_line, due_of, requirement_entry
 from conformance.session.options import Settings
 from conformance.specification import SPEC_VERSION, conventions, requirements
 
 
-def header(settings: Settings, implementations: Sequence[Known], selection: str) -> Header:
-    """``selection``: the expression of -k."""
+def header(settings: Settings, implementations: Sequence[Known], selection: str, pairs: Iterable[tuple[str, str]]) -> Header:
+    """``selection``: the expression of -k; ``pairs``: the requirements and conventions to run, each with an implementation."""
+    made = _header(settings, implementations, selection)
+    return replace(made, due=due_of(made, pairs))
+
+
+def _header(settings: Settings, implementations: Sequence[Known], selection: str) -> Header:
     operations = {implementation.operation for implementation in implementations}
     return Header(
         suite=__version__,

@@ -32,7 +32,7 @@ from conformance.records import (
 from conformance.session.diagnoses import Failures
 from conformance.session.header import header
 from conformance.session.interruption import Interruption, stop
-from conformance.session.items import SELECTED
+from conformance.session.items import SELECTED, asked_by
 from conformance.session.loop import RECORDS, UNSOUND
 from conformance.session.messages import Told
 from conformance.session.options import Settings
@@ -81,19 +81,20 @@ class Recorder:
     def _only_collects(self) -> bool:
         return bool(self.config.option.collectonly)
 
-    def _begin(self, items: int) -> None:
+    def _begin(self, items: Sequence[pytest.Item]) -> None:
         """The header is written as soon as there is something to run, so that other runs leave an earlier file alone."""
-        self.progress.start(items)
+        self.progress.start(len(items))
         if items and not self._only_collects:
-            self._write_header()
+            self._write_header(items)
             if self.settings.reports:  # what they need is loaded meanwhile: this process has little else to do
                 self._loading = threading.Thread(target=_load_reports)
                 self._loading.start()
 
-    def _write_header(self) -> None:
+    def _write_header(self, items: Sequence[pytest.Item] = ()) -> None:
         if self.writer and not self.writer.begun:
             with _usage_errors():
-                self.writer.write(header(self.settings, self.implementations, self.config.option.keyword))
+                pairs = [(ask.identifier, ask.implementation) for ask in map(asked_by, items) if ask]
+                self.writer.write(header(self.settings, self.implementations, self.config.option.keyword, pairs))
 
     def pytest_report_header(self) -> list[str]:
         effort = self.settings.effort
@@ -106,7 +107,7 @@ class Recorder:
     # Results
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._begin(len(session.items))
+        self._begin(session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -155,7 +156,8 @@ class Recorder:
 
     def _record(self, record: Any) -> None:
         if self.writer:
-            self.writer.write(record)
+            with _usage_errors():  # a full disk
+                self.writer.write(record)
         if isinstance(record, Case | Item):
             self._failures.note(record)
         if isinstance(record, Item | Convention):
@@ -209,7 +211,10 @@ class Recorder:
             unexpected = self.unexpected + self._failed_otherwise + self._undeclared
             code = exit_code(unexpected=unexpected, enough_cases=enough)
         if self.writer and self.writer.begun and code is not ExitCode.USAGE_ERROR:
-            self.writer.finish(code, undeclared=0 if code is ExitCode.INCONCLUSIVE else self._undeclared)
+            undeclared = 0 if code is ExitCode.INCONCLUSIVE else self._undeclared
+            interrupted = self._interruption.asked or status == pytest.ExitCode.INTERRUPTED
+            with _usage_errors():
+                return self.writer.finish(code, undeclared=undeclared, interrupted=interrupted).exit_code
         return int(code)
 
     @property
@@ -286,10 +291,10 @@ class Recorder:
             terminalreporter.write_line(f"The records were changed while the run went on, and there are no tables: {error}")
             self._session.exitstatus = ExitCode.INCONCLUSIVE
             return
-        terminalreporter.write_line("")
+        terminalreporter.write_line("\n".join(["", *self.writer.refused]))
         terminalreporter.write_line(terminal_summary(run))
-        if self.settings.reports:
-            for path in (self.writer.path, *write_reports(run, self.settings.reports)):
+        if self.settings.reports and self._session.exitstatus != ExitCode.USAGE_ERROR:  # where the records found no room
+            for path in (self.writer.path, *write_reports(run, self.settings.reports, [self.writer.path])):
                 terminalreporter.write_line(f"wrote {path}")
 
 

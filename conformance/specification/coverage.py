@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from conformance import files
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
 from conformance.specification import requirements
 from conformance.specification.model import Facts
@@ -184,4 +185,4 @@ def stale() -> bool:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(render(), encoding="utf-8")
+    files.write(DOCUMENT, render())

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from conformance import files
 from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.specification import SPEC_VERSION, conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, NULLS, Blind, Convention, Requirement
@@ -166,5 +167,4 @@ def stale() -> bool:
 
 
 if __name__ == "__main__":
-    DOCUMENT.parent.mkdir(exist_ok=True)
-    DOCUMENT.write_text(render(), encoding="utf-8")
+    files.write(DOCUMENT, render())

@@ -115,7 +115,7 @@ def run_bench(console: Console, options: Options) -> ExitCode:
         interrupt.remove()
     code = verdict(lines, interrupted=interrupt.asked)
     if writer:
-        writer.finish(code)
+        code = ExitCode(writer.finish(code, interrupted=interrupt.asked).exit_code)
     _say(console, report(Run.of(header, lines), details=options.details))
     _say(console, f"\nThreads: {options.threads}. Load average: {load()}." + (" Interrupted." if interrupt.asked else ""))
     return code

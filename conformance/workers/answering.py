@@ -81,8 +81,10 @@ class Answering:
     ) -> list[Line]:
         if is_skipped(identifier, self._task.skips):
             return [skipped(identifier, implementation.name, implementation.support.conventions.get(identifier), LISTED)]
-        if unsound or implementation.missing():
+        if implementation.missing():
             return []
+        if unsound:
+            return [unanswered(identifier, implementation.name, implementation.support.conventions.get(identifier), unsound)]
         subject = self._subject(implementation)
         record = observe_convention(subject, identifier, expectations)
         return [replace(record, declined=subject.declined[identifier])]
@@ -120,17 +122,19 @@ def not_run(requirement: str, implementation: str, outcome: Outcome, reason: str
 
 def skipped(convention: str, implementation: str, declared: str | None, why: str) -> Convention:
     """A convention that is not asked, though it could be."""
+    return replace(unanswered(convention, implementation, declared, f"Not asked: {why}."), skipped=True)
+
+
+def unanswered(convention: str, implementation: str, declared: str | None, message: str) -> Convention:
     return Convention(
         id=convention, implementation=implementation, declared=declared, observed=None, agrees=None, status="expected",
-        message=f"Not asked: {why}.", skipped=True,
+        message=message,
     )  # fmt: skip
 
 
 def _failed_convention(identifier: str, implementation: str, told_here: str) -> Convention:
-    return Convention(
-        id=identifier, implementation=implementation, declared=None, observed=None, agrees=None, status="unexpected",
-        message=f"{told_here[0].upper()}{told_here[1:]}",
-    )  # fmt: skip
+    message = f"{told_here[0].upper()}{told_here[1:]}"
+    return replace(unanswered(identifier, implementation, None, message), status="unexpected")
 
 
 def _place(error: BaseException) -> str:

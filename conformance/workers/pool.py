@@ -2,22 +2,18 @@
 
 import contextlib
 import itertools
-import os
 import queue
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from conformance.children import Child, end_orphans
-from conformance.children.process import Arrived
 from conformance.errors import UsageError
 from conformance.known import Known
-from conformance.threads import VARIABLES
 from conformance.workers.asking import Ask
 from conformance.workers.slots import Answered, Ended, Group, Slot
+from conformance.workers.started import Started
 
 INTERVAL = 0.05  # seconds between two looks at the processes
 VAIN = 4  # processes that may end one after the other before they answer anything
@@ -38,21 +34,18 @@ Result = Answered | Ended | GivenUp
 
 
 class Pool:
-    """``processes`` at a time, which are started at once. ``interrupted`` is asked between messages: once it is true, items at
-    hand are finished and no other is begun."""
+    """So many processes at a time as are ``started``. ``interrupted`` is asked between messages: once it is true, items at hand
+    are finished and no other is begun."""
 
-    def __init__(self, processes: int, interrupted: Callable[[], bool]) -> None:
+    def __init__(self, started: Started, interrupted: Callable[[], bool]) -> None:
+        self._started = started
         self._interrupted = interrupted
         self._stopped = False
         self._groups: Sequence[Group] = ()
-        self._arrived: Arrived = queue.SimpleQueue()
-        self._folder = TemporaryDirectory(prefix="attention-conformance-", ignore_cleanup_errors=True)
+        self._arrived = started.arrived
         self._patience = _Patience()
         self._last_look = time.monotonic()
-        variables, folder = _threads_of_each(processes), Path(self._folder.name)
-        self._slots = [Slot(number, folder, self._arrived, variables) for number in range(processes)]
-        for slot in self._slots:
-            slot.start()
+        self._slots = [Slot(number, started) for number in range(started.count)]
 
     def begin(self, groups: Sequence[Group], limit: float) -> None:
         """They load what is in ``groups``, and have ``limit`` seconds for each item."""
@@ -105,7 +98,7 @@ class Pool:
         for slot in self._slots:
             slot.end()
         end_orphans()
-        self._folder.cleanup()
+        self._started.end()
 
     def kill(self) -> None:
         """The same at once, as befits a signal handler."""
@@ -218,14 +211,3 @@ class _Patience:
         if self._in_all[implementation] >= TIMEOUTS_IN_ALL:
             return f"given up, since {TIMEOUTS_IN_ALL} items took too long"
         return ""
-
-
-def _threads_of_each(processes: int) -> dict[str, str]:
-    """Its share of the cores for each of several processes: threads of several on one core mostly wait.
-
-    Measured with torch, two processes on two cores: 5 times slower without. Libraries read this when they are first imported.
-    """
-    if processes == 1:
-        return {}
-    share = str(max(1, (os.cpu_count() or 1) // processes))
-    return {name: os.environ.get(name, share) for name in VARIABLES}

@@ -4,15 +4,14 @@ import pickle
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import msgspec
 
-from conformance.children import Child, how_it_ended
-from conformance.children.process import Arrived
+from conformance.children import how_it_ended
 from conformance.errors import UsageError
 from conformance.loading import LIMIT, Loaded, Refused
 from conformance.workers.asking import Answer, Ask, Task, understood
+from conformance.workers.started import Started
 from conformance.workers.trail import Trace, trace
 
 SHOWN_OUTPUT = 2000  # characters of what an implementation has printed
@@ -61,13 +60,12 @@ class Answered:
 class Slot:
     """One process after the other, each of a group."""
 
-    def __init__(self, number: int, folder: Path, arrived: Arrived, variables: dict[str, str]) -> None:
-        self._trail, self._printed = folder / f"trail-{number}", folder / f"printed-{number}"
-        self._arrived = arrived
+    def __init__(self, number: int, started: Started) -> None:
+        self._number, self._started = number, started
+        self._trail, self._printed = started.trail(number), started.printed(number)
         self.limit = 0.0  # seconds for an answer
-        self._variables = variables
         self.group: Group | None = None
-        self.child: Child | None = None
+        self.child = started.first(number)
         self.is_loaded = False
         self.asked: Ask | None = None
         self.queue: deque[Ask] = deque()
@@ -77,16 +75,10 @@ class Slot:
         """A new process, or the one that was started for nobody yet, loads the implementations of the group."""
         if self.group is not None or self.child is None:
             self.end()
-            self.start()
-        assert self.child is not None
+            self.child = self._started.another(self._number)
         self._trail.unlink(missing_ok=True)
         self.group, self._since = group, time.monotonic()
         self.child.send(pickle.dumps(replace(group.task, trail=str(self._trail))))
-
-    def start(self) -> None:
-        """A process that loads what is ours, and waits for what it is to do."""
-        self._printed.write_bytes(b"")
-        self.child = Child("conformance.workers.worker", self._arrived, output=self._printed, variables=self._variables)
 
     def ask(self, ask: Ask) -> None:
         assert self.child is not None

@@ -1,0 +1,146 @@
+"""What becomes of a record that cannot be read again as it is: it is mended, or gives way to one that says so.
+
+No result of a run is worth less than a record that is not quite as it should be, and no record is worth the run.
+"""
+
+import hashlib
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from conformance.errors import UsageError, told
+from conformance.records.model import (
+    Case,
+    Convention,
+    Diagnosis,
+    Growth,
+    Item,
+    Line,
+    SelfComparison,
+    Timing,
+)
+from conformance.records.unrun import Unrun
+from conformance.verdict import Outcome
+
+MENDS = 20  # places of one record that are mended, before it is given up
+_PLACE = re.compile(r" - at `\$\.(?P<field>\w+)(?P<rest>[^`]*)`$")
+_STEP = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|(?P<each>\[\.\.\.\])")
+
+
+def plain(record: Line) -> Any:
+    """The record as dicts, lists, numbers and text that JSON in UTF-8 can hold, infinities and NaN as text."""
+    return _speakable(msgspec.to_builtins(record, enc_hook=_as_number_or_text))
+
+
+def mended(content: dict[str, Any], error: msgspec.ValidationError) -> bool:
+    """Whether ``content``, changed in place, is without what the error tells of: a time or a count below zero, which becomes 0,
+    or a number that is not finite, where the field need not be given."""
+    place = _PLACE.search(str(error))
+    if place is None:
+        return False
+    field, steps = place["field"], [*_STEP.finditer(place["rest"])]
+    if ">= 0" in str(error):
+        content[field] = _not_negative(content[field], steps)
+        return True
+    if not steps and content.get(field) in ("inf", "-inf", "nan") and "got `str`" in str(error):
+        del content[field]
+        return True
+    return False
+
+
+def in_place_of(record: Line, error: Exception) -> Line:
+    """What is recorded where the record cannot be. Raises UsageError for a header or footer, without which there is no run."""
+    why = f"the suite failed here: its record could not be written: {told(error)}"
+    name = _text(getattr(record, "implementation", ""))
+    match record:
+        case Item():
+            return Item(
+                requirement=_text(record.requirement), implementation=name, outcome=Outcome.ERROR, status="unexpected",
+                reason=why,
+            )  # fmt: skip
+        case Case():
+            return _case(record, name, why)
+        case Convention():
+            return Convention(
+                id=_text(record.id), implementation=name, declared=None, observed=None, agrees=None, status="unexpected",
+                message=why,
+            )  # fmt: skip
+        case Timing():
+            return Timing(
+                implementation=name, operation=_text(record.operation), suite=_text(record.suite), shape=_text(record.shape),
+                dtype=_text(record.dtype), outcome=Outcome.ERROR, calls=0, flops=0, baseline=_text(record.baseline),
+                status="unexpected", message=why,
+            )  # fmt: skip
+        case Growth():
+            return Growth(
+                implementation=name, operation=_text(record.operation), dtype=_text(record.dtype), outcome=Outcome.ERROR,
+                lengths=(), status="unexpected", message=why,
+            )  # fmt: skip
+        case SelfComparison():  # not sound, so that the ratios are not trusted
+            return SelfComparison(
+                implementation=name, operation=_text(record.operation), suite=_text(record.suite), shape=_text(record.shape),
+                dtype=_text(record.dtype), ratio=0.0, ratio_low=0.0, ratio_high=0.0, tolerance=0.0,
+            )  # fmt: skip
+        case Diagnosis():
+            return Diagnosis(implementation=name, remarks=(f"{why}.",))
+        case Unrun():
+            return Unrun(implementation=name, remark=f"{why}.")
+    raise UsageError(f"The records cannot be written, since their first or last line cannot be: {told(error)}.")
+
+
+def _case(record: Case, implementation: str, why: str) -> Case:
+    """The item's own outcome counts this case: it keeps what it had."""
+    requirement = _text(record.requirement)
+    known = isinstance(record.outcome, Outcome) and record.status in ("expected", "unexpected")
+    return Case(
+        id=f"{requirement}/{hashlib.sha256(why.encode()).hexdigest()[:12]}",
+        requirement=requirement,
+        implementation=implementation,
+        stratum=record.stratum if record.stratum in ("golden", "designed", "random") else "random",
+        dtype=_text(record.dtype),
+        text=_text(record.text),
+        outcome=record.outcome if known else Outcome.ERROR,
+        message=why,
+        status=record.status if known else "unexpected",
+    )
+
+
+def _not_negative(value: Any, steps: list[re.Match[str]]) -> Any:
+    """The value with the numbers at the end of the steps no longer below zero; where a step is to each entry, all of them."""
+    if not steps:
+        return max(0, value) if isinstance(value, int | float) else value
+    step, *rest = steps
+    if step["each"]:
+        return {key: _not_negative(entry, rest) for key, entry in value.items()}
+    key = step["field"] or int(step["index"])
+    value[key] = _not_negative(value[key], rest)
+    return value
+
+
+def _as_number_or_text(value: Any) -> Any:
+    """What is no type of ours: a scalar of NumPy's as Python's, else as text."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "shape", None) == () else _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        text = str(value)
+    except Exception as error:
+        text = told(error)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _speakable(value: Any) -> Any:
+    """Infinities and NaN as strings, and in strings what UTF-8 lacks as escapes, at any depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        return value if value.isascii() else _text(value)
+    if isinstance(value, dict):
+        return {_speakable(key): _speakable(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_speakable(entry) for entry in value]
+    return value
