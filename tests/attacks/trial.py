@@ -174,7 +174,9 @@ def _of_records(attack: Attack, code: int, run: Run) -> Iterator[str]:
     if wrong:
         told = next(item for item in own.values() if item.requirement in wrong)
         yield f"its own outcomes {sorted(set(wrong.values()))}: {told.reason[:160]}"
-    if attack.some and not attack.some & {str(item.outcome) for item in own.values()}:
+    answers = (answer for answer in run.conventions if answer.implementation == "hostile.py:attention")
+    asked_first = any(answer.status == "unexpected" for answer in answers)  # a question may have been the only one to see it
+    if attack.some and not asked_first and not attack.some & {str(item.outcome) for item in own.values()}:
         yield f"none of its items is {' or '.join(sorted(attack.some))}: {sorted(str(item.outcome) for item in own.values())}"
     alone = unharmed()
     for item in run.items:
