@@ -76,7 +76,9 @@ LEAVES = {
     "helper that is terminated": "one = subprocess.Popen(helper); one.terminate(); one.wait()",
     "helper that is interrupted": "one = subprocess.Popen(helper); one.send_signal(signal.SIGINT); one.wait()",
     "thread that never ends": "threading.Thread(target=time.sleep, args=(10_000,)).start()",
-    "threads that work": "[threading.Thread(target=lambda: sum(iter(int, 1)), daemon=True).start() for _ in range(2)]",
+    "threads that work": (
+        "def work():\n    while True: pass\nfor _ in range(2): threading.Thread(target=work, daemon=True).start()"
+    ),
 }
 
 # Streams and handles.

@@ -133,7 +133,7 @@ def _of_token(token: str) -> Iterator[tuple[int, str]]:
 def _of_end(attack: Attack, code: int, output: str, errors: str, folder: Path) -> Iterator[str]:
     if code not in attack.codes:
         yield f"exit code {code}, due is {' or '.join(map(str, sorted(attack.codes)))}"
-    yield from _of_output(output, errors)
+    yield from _of_output(output, errors, broken=attack.kind == "patches")
     if code not in {int(one) for one in ExitCode}:
         return
     path = folder / "reports" / "records.jsonl"
@@ -151,12 +151,13 @@ def _of_end(attack: Attack, code: int, output: str, errors: str, folder: Path) -
     yield from _of_records(attack, code, run)
 
 
-def _of_output(output: str, errors: str) -> Iterator[str]:
+def _of_output(output: str, errors: str, broken: bool) -> Iterator[str]:
+    """``broken``: the suite's process may have ended with a traceback of its own, which is shown as what was printed there."""
     both = output + errors
     if len(both) > MOST_OUTPUT:
         yield "its output is handed on without end"
         return
-    if _OWN_TRACEBACK.search(both):
+    if _OWN_TRACEBACK.search(both) and not broken:
         yield "a traceback of the suite in the output"
     if "INTERNALERROR" in both:
         yield "an internal error of pytest in the output"
