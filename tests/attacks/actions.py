@@ -167,7 +167,7 @@ PRINTS = {
     "commands past Python": "os.write(1, b'\\n::error::PWNED\\n'); os.write(2, b'\\n::error::PWNED\\n')",
     "bytes": "os.write(1, bytes(range(256)))",
     "warnings": "[warnings.warn(f'number {n}') for n in range(1000)]",
-    "half a pair": "print('\\ud800')",
+    "half a pair": "os.write(1, b'\\xed\\xa0\\x80')",
 }
 
 # Returned in place of an array, as an expression of ``output``, the right one.

@@ -136,7 +136,7 @@ def _answers() -> Iterator[Attack]:
         yield Attack("returns", deed, "always", _returning(body), wrong | RIGHT, wrong, frozenset({1}))
     body = "output = honest(query, key, value, mask=mask)\n    return output.view(Odd)\n"
     for deed, method in actions.SUBCLASSES.items():
-        head = f"{HEAD}\nclass Odd(np.ndarray):\n    pass\n\nOdd.{deed} = {method}\n"
+        head = f"{HEAD}\nOdd = type('Odd', (np.ndarray,), {{'{deed}': {method}}})\n"
         yield Attack("returns", f"array with its own {deed}", "always", _returning(body, head), wrong | RIGHT)
     body = "return np.ma.masked_array(honest(query, key, value, mask=mask), mask=True)\n"
     yield Attack("returns", "masked array", "always", _returning(body), wrong | RIGHT)
