@@ -12,6 +12,7 @@ from conformance import registry, reports
 from conformance.errors import UsageError
 from conformance.exit_codes import ExitCode
 from conformance.expectations import no_expectations
+from conformance.known import known
 from conformance.records import Growth, SelfComparison, Timing, read_records
 from conformance.timing import SUITES, shapes
 from conformance.timing.bench import report, verdict
@@ -116,8 +117,8 @@ def test_exit_codes():
 
 
 def plan(**changes):
-    known = {name: contender(name, [1.0]) for name in ("numpy-direct", "mine")}
-    settings = {"implementations": [known["mine"]], "known": known, "suites": shapes.suites(("gqa",)), "growth": False}
+    names = {name: known(contender(name, [1.0])) for name in ("numpy-direct", "mine")}
+    settings = {"implementations": [names["mine"]], "known": names, "suites": shapes.suites(("gqa",)), "growth": False}
     return Plan(**{**settings, **changes})
 
 

@@ -143,7 +143,7 @@ def test_one_that_dies_costs_its_own_item(tmp_path: Path) -> None:
     items = {item.requirement: item for item in _run(tmp_path, "dying", "-n", "1").items}
     assert {name: item.outcome for name, item in items.items()} == {"ATT-SCALE-001": Outcome.PASS, "ATT-SCALE-005": Outcome.CRASH}
     told, _, text = items["ATT-SCALE-005"].reason.partition(" The problem was: ")
-    assert told == "The implementation ended the process."
+    assert told == "The implementation ended the process with code 11."
     assert parse(text).scale is not None
 
 

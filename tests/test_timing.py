@@ -11,6 +11,7 @@ from conformance.adapter import Implementation, Support
 from conformance.expectations import no_expectations
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.loading import known_of
 from conformance.problem import parse
 from conformance.records import Timing, decode, encode
 from conformance.timing import BASELINES, SUITES, TIMED, Roster, cost_table, measure
@@ -142,7 +143,7 @@ def test_what_passes_has_times_a_ratio_and_its_r():
 
 
 def test_the_baseline_is_measured_but_not_recorded_unless_asked_for():
-    lines = list(measure(["torch-sinusoidal"], Roster(), no_expectations(), seed=5))
+    lines = list(measure(known_of(["torch-sinusoidal"], {}), Roster(), no_expectations(), seed=5))
     assert {line.implementation for line in lines} == {"torch-sinusoidal"}
     assert {line.shape for line in lines} == set(TIMED["sinusoidal_encoding"])
     assert all(line.ratio is not None for line in lines)
@@ -150,7 +151,7 @@ def test_the_baseline_is_measured_but_not_recorded_unless_asked_for():
 
 def test_one_that_ends_the_process_costs_its_own_row():
     spec = f"{hostile.FILE}:dying_of_length"
-    lines = list(measure([spec, "numpy-direct"], Roster((spec,)), no_expectations(), seed=5))
+    lines = list(measure(known_of([spec, "numpy-direct"], {}), Roster((spec,)), no_expectations(), seed=5))
     timings = {(line.implementation, line.shape): line for line in lines if isinstance(line, Timing)}
     assert timings[spec, "prefill"].outcome is Outcome.CRASH
     assert "It ended the process" in timings[spec, "prefill"].message

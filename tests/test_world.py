@@ -67,6 +67,7 @@ def test_a_library_sees_a_plain_program_whatever_the_processes(tmp_path: Path, e
     (tmp_path / "mine.py").write_text(LOOKING)
     program = "import mine, numpy as np; mine.attention(*[np.ones((1, 1, 2, 2))] * 3)"
     environment.pop("PYTEST_CURRENT_TEST", None)
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, env=environment)
     plain = json.loads((tmp_path / "seen.json").read_text())
     for workers in ("0", "1"):
