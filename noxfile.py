@@ -120,6 +120,15 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def hostile(session: nox.Session) -> None:
+    """20,000 damaged files and hundreds of hostile implementations. What follows -- selects of these, as in -- hangs import."""
+    prepare(session)
+    if not session.posargs:
+        run(session, "python", "-m", "tests.attacks.files")
+    run(session, "python", "-m", "tests.attacks.trial", *session.posargs)
+
+
+@nox.session(python=False)
 def faults(session: nox.Session) -> None:
     """The catalogue of faults: each must be caught in the quick tier. What follows -- goes to `attention-conformance faults`."""
     prepare(session)

@@ -56,7 +56,7 @@ def soundness(subject: Subject, judge: Judge) -> Soundness:
 def of_the_first_calls(found: Soundness, subject: Subject, judge: Judge) -> str:
     """A sentence where one of the first calls of the process was wrong, and an equal one now is right; empty otherwise."""
     first = found.first
-    if first is None or first.verdict.outcome not in (Outcome.WRONG_VALUE, Outcome.NONFINITE):
+    if first is None or not first.verdict.outcome.is_failure:
         return ""
     if judge.values(subject, first.problem).verdict.outcome is not Outcome.PASS:
         return ""

@@ -210,11 +210,3 @@ def ending_when_timed(query, key, value):
     if _TIMED[0] == 5:
         os._exit(11)
     return honest(query, key, value)
-
-
-def sleeping_when_timed(query, key, value):
-    """Sleeps for minutes at its fifth call."""
-    _TIMED[0] += 1
-    if _TIMED[0] == 5:
-        time.sleep(300)
-    return honest(query, key, value)

@@ -4,6 +4,7 @@ No test looks at how long anything takes: where times matter, a framework with a
 """
 
 import math
+import os
 
 import pytest
 
@@ -158,6 +159,21 @@ def test_every_suite_says_what_it_varies_and_after_whom():
 
 # What a death costs
 
+SLEEPING = """
+import os, time
+from pathlib import Path
+from tests.fakes import honest
+
+calls = []
+
+def attention(query, key, value):
+    calls.append(1)
+    if len(calls) == 5:  # judged before the timing, it is right
+        Path(__file__).with_name("asleep").write_text(str(os.getpid()))
+        time.sleep(10_000)
+    return honest(query, key, value)
+"""
+
 
 class Scripted:
     """A worker that dies at the implementations it is told to."""
@@ -199,9 +215,32 @@ def test_rungs_of_a_ladder_become_growth():
     assert isinstance(flawed, Growth) and (flawed.outcome, flawed.lengths, flawed.message) == (Outcome.CRASH, (), "L512: gone")
 
 
-def test_implementations_that_end_or_hang_their_process_leave_the_others_their_rows():
-    ending, sleeping = (f"{hostile.FILE}:{function}" for function in ("ending_when_timed", "sleeping_when_timed"))
-    fine = named("honest")
+class WhileAsleep:
+    """Time that stands still but while the process lives whose id is in the file: then, 15 s go by from one look to the next, so
+    that of a limit of 20 s there is time to hear what was said before."""
+
+    def __init__(self, file):
+        self.file, self.now = file, 0.0
+
+    def monotonic(self):
+        if self.file.exists() and _lives(int(self.file.read_text() or 0)):
+            self.now += 15.0
+        return self.now
+
+
+def _lives(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return process > 0
+
+
+def test_implementations_that_end_or_hang_their_process_leave_the_others_their_rows(tmp_path, monkeypatch):
+    file = tmp_path / "sleeping.py"
+    file.write_text(SLEEPING)
+    monkeypatch.setattr("conformance.timing.worker.time", WhileAsleep(tmp_path / "asleep"))
+    ending, sleeping, fine = f"{hostile.FILE}:ending_when_timed", f"{file}:attention", named("honest")
     task = Task(SHAPE, (fine, ending, "numpy-direct", sleeping), "numpy-direct", BRIEF)
     with Worker(Roster((ending, sleeping, fine)), threads=1, seed=1, time_limit=20.0) as worker:
         rows = {line.implementation: line for line in hold([task], worker, no_expectations())}

@@ -7,6 +7,7 @@ from conformance.records import Diagnosis as Record
 from conformance.records import read_records
 from conformance.workers.diagnosis_process import Request, ask
 from tests import fakes
+from tests.support.commands import PATIENCE
 from tests.support.diagnosing import run
 
 
@@ -45,7 +46,7 @@ def test_what_ends_its_process_is_diagnosed_by_what_did_not(tmp_path):
 PLAIN = "attention batch=1 heads=2 length=3/5 width=4 dtype=float32 values=gaussian.1#0"
 
 
-def asked(folder: Path, body: str, limit: float = 60.0) -> Record:
+def asked(folder: Path, body: str, limit: float = PATIENCE) -> Record:
     """The diagnosis of a function with this ``body`` that is said to fail a problem."""
     source = folder / "mine.py"
     source.write_text(f"import os, sys, time, numpy as np\ndef attention(query, key, value):\n    {body}\n")

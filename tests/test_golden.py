@@ -21,6 +21,7 @@ from conformance.problem import parse
 from conformance.resources import golden_folder
 from conformance.specification import requirements
 from conformance.values import materialise
+from tests.support.commands import PATIENCE
 
 CASES = golden.load_cases()
 CAUSAL_TEXT = "attention batch=1 heads=1 length=3 width=2 dtype=float32 values=spread.1#1 causal=top-left"
@@ -355,7 +356,8 @@ def test_a_case_in_two_files_and_an_empty_folder_are_told(folder: Path) -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_javascript_of_the_readme_checks_the_cases() -> None:
     script = (golden_folder() / "README.md").read_text(encoding="utf-8").split("```js\n")[1].split("```")[0]
-    ran = subprocess.run(["node", "-e", script], cwd=golden_folder(), capture_output=True, text=True, timeout=60, check=True)
+    command = ["node", "-e", script]
+    ran = subprocess.run(command, cwd=golden_folder(), capture_output=True, text=True, timeout=PATIENCE, check=True)
     due = sum(c.problem.operation == "attention" and c.problem.dtype in ("float64", "float32") for c in CASES)
     match = re.fullmatch(r"(\d+) cases, largest r = ([\d.]+)\n", ran.stdout)
     assert match, ran.stdout

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from conformance.exit_codes import ExitCode
+from tests.support.commands import PATIENCE
 
 PROGRAM = """
 import os, signal
@@ -29,7 +30,7 @@ print("still here", flush=True)
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_request_that_is_made_twice_at_a_time_is_one() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout == "asked\n", done.stderr
     assert done.stderr.count("Interrupted: work is finished first; Ctrl-C again stops at once.") == 1
     assert done.returncode == ExitCode.INCONCLUSIVE

@@ -19,7 +19,7 @@ from conformance.errors import UsageError
 from conformance.records import Run, read_records
 from conformance.reports import tallies
 from tests import fakes
-from tests.support.commands import run_command
+from tests.support.commands import PATIENCE, run_command
 
 NAME = fakes.named("boasts")
 SPEC = ["--implementation", NAME, "--tier", "quick", "--no-diagnosis"]
@@ -117,7 +117,7 @@ def test_a_whole_run_agrees_with_its_badge(tmp_path: Path) -> None:
 
 def test_pytests_count_is_of_results_and_conventions(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", *PLAIN, *SPEC, "--reports", "reports", "-k", "ATT-OUT-00 or CON"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
     run = read_records(tmp_path / "reports" / "records.jsonl")
     demand_agreement(run, tmp_path / "reports", done.stdout)
     counted = {word: int(number) for number, word in re.findall(r"(\d+) (failed|passed|skipped|xfailed)", done.stdout)}

@@ -27,7 +27,7 @@ FLAGS = [
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=120_000)
         except sync_api.Error as error:  # what a container lacks is no fault of the page
             pytest.skip(f"Chromium does not start here: {error.message.splitlines()[0]}")
         yield browser

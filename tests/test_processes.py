@@ -14,7 +14,7 @@ from conformance.exit_codes import ExitCode
 from conformance.records import Run, read_records
 from conformance.verdict import Outcome
 from conformance.workers import slots
-from tests.support.commands import invoke, run_command
+from tests.support.commands import PATIENCE, invoke, run_command
 
 HONEST = """
 import ctypes, os, signal, subprocess, sys, threading, time
@@ -107,7 +107,7 @@ def attention(query, key, value, mask=None):
         os.kill(os.getpid(), signal.SIGSTOP)
     return honest(query, key, value)
 """
-    code, _, run = judged(tmp_path, source, "--time-limit", "1", "-n", "2")
+    code, _, run = judged(tmp_path, source, "--time-limit", "5", "-n", "2")  # far more than an item takes
     assert code == ExitCode.UNEXPECTED
     assert outcomes(run) == {
         "ATT-OUT-001": Outcome.PASS, "ATT-MASK-001": Outcome.TIMEOUT, "ATT-MASK-002": Outcome.TIMEOUT,
@@ -297,7 +297,7 @@ def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
 
 def until(condition) -> None:
     """Waits for what must come; the limit only ends a test that has failed."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

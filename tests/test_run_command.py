@@ -14,7 +14,7 @@ import pytest
 from conformance.exit_codes import ExitCode
 from conformance.records import read_records
 from tests.fakes import named
-from tests.support.commands import invoke, run_command
+from tests.support.commands import PATIENCE, invoke, run_command
 
 QUICK = ("--no-timing", "--max-examples", "1", "-k", "ATT-SCALE-001 or ATT-OUT-004")
 
@@ -117,7 +117,7 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
         records = tmp_path / "reports" / "records.jsonl"
         _wait(lambda: records.exists() and records.read_bytes().count(b'"kind":"item"') >= 2)
         process.send_signal(signal.SIGINT)
-        printed, told = process.communicate(timeout=120)
+        printed, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == ExitCode.INCONCLUSIVE, printed + told
     assert "Interrupted" in told
     run = read_records(records)
@@ -125,8 +125,8 @@ def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
     assert len(run.items) >= 2
 
 
-def _wait(condition, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
+def _wait(condition) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

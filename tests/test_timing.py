@@ -1,12 +1,12 @@
 """Timing: what is counted, who gets a time, and what the suite says of its own cost. No test looks at how long anything takes."""
 
 import itertools
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from conformance import registry
+from conformance import judging, registry
 from conformance.adapter import Implementation, Support
 from conformance.expectations import no_expectations
 from conformance.harness import Subject
@@ -23,6 +23,7 @@ from conformance.values import materialise
 from conformance.verdict import Outcome
 from tests import hostile
 from tests.support.clocks import Clocked
+from tests.support.contests import contender, held
 
 BASELINE = BASELINES["attention"]
 TINY = parse("attention batch=2 heads=4/2 length=9 width=8 dtype=float32 values=spread.1#0 causal=top-left")
@@ -173,35 +174,25 @@ class Hands:
         return None
 
 
-class Instant(Hands):
-    """A clock by which calls take next to no time, and the matrix product that they are compared with takes some."""
-
-    def seconds(self, call):
-        result = call()
-        return 1.0 if getattr(result, "ndim", None) == 2 else 1e-12, result
-
-
 def test_what_no_machine_computes_was_not_computed_in_the_call():
-    timing = timings_of(Implementation("cached", right, Support(), Clocked(Instant())))["cached"]
+    (timing,) = held(contender("cached", [1e-12], rates=(1e6,)), baseline=None)
     assert timing.outcome is Outcome.WRONG_VALUE
     assert "kept from an earlier call" in timing.message
     assert timing.median_seconds is timing.percent_of_matmul is None
 
 
-def test_compilation_is_no_part_of_the_times():
-    clock, waited = Hands(), []
+def test_compilation_is_no_part_of_the_times(monkeypatch):
+    clock, compiles = Hands(), [400.0]
+    monkeypatch.setattr(judging, "time", SimpleNamespace(perf_counter=lambda: clock.now))  # the first calls are for the judge
 
-    def compiled(query, key, value, *, causal=False):
-        if not waited:
-            waited.append(time.sleep(0.1))
-            clock.now += 400.0
-        return right(query, key, value, causal=causal)
+    def compiled(query, key, value):
+        clock.now += compiles.pop() if compiles else 0.0
+        return right(query, key, value)
 
-    support = Support(compiles=True)
-    timing = timings_of(Implementation("compiled", compiled, support, Clocked(clock)))["compiled"]
+    (timing,) = held(Implementation("compiled", compiled, Support(compiles=True), Clocked(clock)), baseline=None)
     assert timing.outcome is Outcome.PASS
     assert "compiles" in timing.message
-    assert timing.first_seconds >= 0.1  # by the host's clock
+    assert timing.first_seconds == 400.0
     assert timing.low_quartile_seconds == timing.high_quartile_seconds == 1.0
 
 

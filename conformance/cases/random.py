@@ -19,7 +19,7 @@ FREE_SHARE = 4  # one example in free shapes for so many of the palette
 
 
 # Hypothesis also draws numbers that stand in the source of whatever modules happen to be loaded: other examples in every process.
-_WITHOUT_CONSTANTS = patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None, create=True)
+WITHOUT_CONSTANTS = patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None, create=True)
 
 
 class _Failing(Exception):
@@ -76,7 +76,7 @@ def _run(
     def body(example: Example) -> None:
         test(example)
 
-    with _WITHOUT_CONSTANTS:
+    with WITHOUT_CONSTANTS:
         body()
 
 

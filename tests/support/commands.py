@@ -8,8 +8,10 @@ from click.testing import CliRunner, Result
 
 from conformance.cli import main
 
+PATIENCE = 600.0  # seconds until a command hangs: no test asserts how long one takes, and a busy machine may take long
 
-def run_command(*arguments: str, folder: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+
+def run_command(*arguments: str, folder: Path | None = None, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """``attention-conformance`` with ``arguments``, in ``folder``; the exit code is for the caller to look at."""
     command = [sys.executable, "-m", "conformance", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)

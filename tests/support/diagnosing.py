@@ -16,7 +16,7 @@ from conformance.specification import requirements
 from tests.support.commands import run_command
 
 JUDGE = Judge()
-ENOUGH = 60.0  # seconds: what is found must not depend on what else the machine does
+ENOUGH = 600.0  # seconds: what is found must not depend on what else the machine does
 PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 # Enough of the catalogue to be mistaken in, and little enough to be quick.
 SOME = (
