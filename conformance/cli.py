@@ -314,7 +314,7 @@ def expectations() -> None:
 @click.option("--to", "folder", type=UserPath(), default="expectations", show_default=True, metavar="FOLDER")
 def update(records: Path, folder: Path) -> None:
     """Write what a run found into one TOML file per implementation; the reasons are yours to give."""
-    from conformance.expectations import update
+    from conformance.expectations.update import update
     from conformance.records import read_records
 
     _wrote(update(read_records(records), folder))

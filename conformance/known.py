@@ -1,5 +1,6 @@
 """What is known of an implementation where it is not loaded: the code of a user's own function runs in processes apart alone."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,10 +13,12 @@ if TYPE_CHECKING:
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """``entry`` is what records say of it; ``options`` are the command-line options that were needed to make it; ``dear``: each
-    new shape costs a compilation; ``differentiates``: its framework has gradients; ``files``: those of its own code."""
+    """``entry`` is what records say of it; ``spec``: how the user named it; ``options``: those of the command line that it was
+    made with; ``dear``: each new shape costs a compilation; ``differentiates``: its framework has gradients; ``files``: those of
+    its own code."""
 
     entry: ImplementationEntry
+    spec: str
     options: tuple[str, ...]
     dear: bool
     differentiates: bool
@@ -35,16 +38,24 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         return self.entry.missing
 
 
-def known(implementation: "Implementation") -> Known:
-    """Of an implementation that is loaded."""
+def known(implementation: "Implementation", spec: str = "") -> Known:
+    """Of an implementation that is loaded, named ``spec`` where that is not its own name."""
     from conformance.adapter import Differentiates
     from conformance.own_code import own_files
     from conformance.own_sizes import is_dear
 
     return Known(
         entry=implementation_entry(implementation),
+        spec=spec or implementation.name,
         options=implementation.options,
         dear=is_dear(implementation),
         differentiates=isinstance(implementation.framework, Differentiates),
         files=own_files(implementation),
     )
+
+
+def repro_command(text: str, implementation: "Implementation | Known", check: str = "values") -> str:
+    """The command that puts the problem of ``text`` again."""
+    checked = "" if check == "values" else f" --check {check}"
+    options = "".join(f" {option}" for option in implementation.options)
+    return f"attention-conformance repro '{text}' --implementation {shlex.quote(implementation.name)}{options}{checked}"

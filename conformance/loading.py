@@ -53,7 +53,8 @@ def load_here(names: Sequence[str], given: Given, line: Channel, floating_point:
     try:
         with floating_point:
             found = {one.name: one for one in chosen(names, **given)}
-            answer = msgspec.json.encode(Loaded(tuple(map(known, found.values()))))
+            spec = names[0] if len(names) == 1 and ":" in names[0] else ""
+            answer = msgspec.json.encode(Loaded(tuple(known(one, spec) for one in found.values())))
     except UsageError as error:
         line.send(msgspec.json.encode(Refused(str(error))))
         os._exit(2)

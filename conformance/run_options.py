@@ -11,6 +11,15 @@ LARGEST_SEED = 2**32 - 1  # of a command that counts on from its seed: values ar
 TIME_LIMITS: dict[str, float] = {"quick": 120.0, "full": 300.0, "exhaustive": 3600.0}
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is run: ``examples`` drawn by Hypothesis per requirement, ``free`` shapes too, and the random ``seed``."""
+
+    examples: int
+    free: bool
+    seed: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOption:
     """One option. ``dest`` names it in pytest's options, among which "profile" and the like are taken."""

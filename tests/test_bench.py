@@ -142,8 +142,8 @@ def test_axes_of_dtype_feature_and_passes_multiply():
 
 
 def test_backward_passes_are_for_those_that_have_gradients_and_suites_that_train():
-    able = contender("able", [1.0], kind=Differentiating)
-    both = plan(implementations=[able, contender("mine", [1.0])], suites=shapes.suites(("gqa", "decode")), baseline=None,
+    able = known(contender("able", [1.0], kind=Differentiating))
+    both = plan(implementations=[able, known(contender("mine", [1.0]))], suites=shapes.suites(("gqa", "decode")), baseline=None,
                 known={"numpy-direct": able, "torch-direct": able}, passes=("forward", "forward+backward"))  # fmt: skip
     backward = [task for task in both.tasks() if task.shape.passes == "forward+backward"]
     assert {task.shape.suite for task in backward} == {"gqa"}

@@ -15,7 +15,8 @@ from conformance.checks.conventions import observe_convention
 from conformance.ci.annotations import annotations
 from conformance.ci.badge import badge
 from conformance.errors import UsageError
-from conformance.expectations import load, no_expectations, update
+from conformance.expectations import load, no_expectations
+from conformance.expectations.update import update
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.page import make_page

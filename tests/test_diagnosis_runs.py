@@ -5,7 +5,8 @@ from pathlib import Path
 
 from conformance.records import Diagnosis as Record
 from conformance.records import read_records
-from conformance.workers.diagnosis_process import Request, ask
+from conformance.workers.afterwards import ask
+from conformance.workers.asking import Request
 from tests import fakes
 from tests.support.commands import PATIENCE
 from tests.support.diagnosing import run
@@ -52,7 +53,7 @@ def asked(folder: Path, body: str, limit: float = PATIENCE) -> Record:
     source.write_text(f"import os, sys, time, numpy as np\ndef attention(query, key, value):\n    {body}\n")
     name = f"{source}:attention"
     request = Request(implementation=name, failing={PLAIN: "WRONG_VALUE"}, passing=())
-    return ask(request, (name,), {}, limit)
+    return ask(request, name, {}, limit)
 
 
 def test_a_call_that_does_not_return_ends_the_diagnosis(tmp_path):

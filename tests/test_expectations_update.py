@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from conformance.errors import UsageError
-from conformance.expectations import load, update
+from conformance.expectations import load
+from conformance.expectations.update import update
 from conformance.records import Line, Run
 from conformance.verdict import Outcome
 from tests.support import runs

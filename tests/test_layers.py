@@ -27,7 +27,7 @@ LAYERS = (
     "shape_budget",
     "declarations narrowing given prepared harness",
     "judging soundness",
-    "accuracy records",
+    "accuracy kinds records",
     "known",
     "loading",
     "expectations",

@@ -10,7 +10,7 @@ from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.known import known
 from conformance.records import Unrun, decode
-from conformance.workers.unrun_process import unrun
+from conformance.workers.afterwards import unrun
 from tests.support.commands import PATIENCE, run_command
 
 HEAD = """
@@ -83,7 +83,7 @@ def found(tmp_path: Path, code: str, seconds: float = PATIENCE, **options: str) 
     file.write_text(HEAD + code)
     spec = f"{file}:attention"
     given = {"dtypes": "float32", "lacks": "mask,bias,causal,scale,key-lengths", **options}
-    return unrun(known(registry.resolve(spec, **given)), (spec,), given, seconds, seed=1)
+    return unrun(known(registry.resolve(spec, **given)), given, seconds, seed=1)
 
 
 def line_of(text: str, code: str) -> int:
@@ -132,7 +132,7 @@ def test_what_it_calls_in_the_same_folder_is_measured_too_and_libraries_are_not(
 
 def test_what_is_not_written_in_python_cannot_be_measured():
     compiled = Implementation("compiled", np.dot, Support(), registry.frameworks()["numpy"])
-    assert "no Python source" in unrun(known(compiled), (), {}, PATIENCE, seed=1).lines[0]
+    assert "no Python source" in unrun(known(compiled), {}, PATIENCE, seed=1).lines[0]
 
 
 def test_an_implementation_that_ends_the_process_leaves_what_was_found_until_then(tmp_path):

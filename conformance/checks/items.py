@@ -1,6 +1,5 @@
 """Runs an item, that is, one requirement on one implementation: its golden, designed and random cases, in this order."""
 
-import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from conformance.accuracy import Accuracy
-from conformance.adapter import Implementation
 from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus, shrink
 from conformance.cases.strategies import VARIANTS, Example
@@ -20,12 +18,13 @@ from conformance.errors import Declined, LeftOut, ProblemError, Unsupported
 from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
-from conformance.known import Known
+from conformance.known import repro_command
 from conformance.limits import largest_score, work
 from conformance.own_sizes import facts_of
 from conformance.parameters import PARAMETER_FEATURES
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, DtypeResult, Item, Picture, StatusWord, Stratum
+from conformance.run_options import Effort
 from conformance.specification.few import few
 from conformance.specification.model import Requirement
 from conformance.specification.palette import LARGEST
@@ -37,15 +36,6 @@ RANDOM_FAILURES_RECORDED = 8  # per item; more are counted only
 LACKING_RECORDED = 5  # reasons why problems of an item were not asked
 STRATA: tuple[Stratum, ...] = ("golden", "designed", "random")
 PICTURES = 2  # per item, of its first failures; the shrunk one has its own
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is run: ``examples`` drawn by Hypothesis per requirement, ``free`` shapes too, and the random ``seed``."""
-
-    examples: int
-    free: bool
-    seed: int
 
 
 @dataclass
@@ -353,10 +343,3 @@ def _asked_in_vain(problem: Problem) -> frozenset[str]:
 
 def _counts(counter: Counter[str]) -> Counts:
     return Counts(**{name: counter[name] for name in Counts.__struct_fields__})
-
-
-def repro_command(text: str, implementation: Implementation | Known, check: str = "values") -> str:
-    """The command that puts the problem of ``text`` again."""
-    checked = "" if check == "values" else f" --check {check}"
-    options = "".join(f" {option}" for option in implementation.options)
-    return f"attention-conformance repro '{text}' --implementation {shlex.quote(implementation.name)}{options}{checked}"

@@ -8,7 +8,6 @@ from conformance.diagnosis.choice import of_all_kinds, of_same_sizes, varied
 from conformance.diagnosis.clock import STRETCH, Clock, TimedJudge
 from conformance.diagnosis.conditions import common
 from conformance.diagnosis.evidence import OVER_CALLS, SIGNS, Evidence, Examiner
-from conformance.diagnosis.kinds import kind_of
 from conformance.diagnosis.model import Diagnosis, Finding, Unexplained
 from conformance.diagnosis.places import described
 from conformance.diagnosis.search import Explanation, Search
@@ -20,6 +19,7 @@ from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.kinds import kind_of
 from conformance.problem import Problem
 from conformance.verdict import Outcome
 

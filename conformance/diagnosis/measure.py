@@ -17,11 +17,10 @@ import numpy as np
 from tabulate import tabulate
 
 from conformance.adapter import Implementation
-from conformance.checks.items import Effort, ItemRun
+from conformance.checks.items import ItemRun
 from conformance.diagnosis import lower_accuracy
 from conformance.diagnosis.diagnosing import diagnose
 from conformance.diagnosis.evidence import Examiner
-from conformance.diagnosis.kinds import kind_of
 from conformance.diagnosis.lower_accuracy import in_float32
 from conformance.diagnosis.model import Diagnosis, Finding
 from conformance.diagnosis.simulation import Predictor
@@ -35,7 +34,9 @@ from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.inputs import Inputs
 from conformance.judging import Judge
+from conformance.kinds import kind_of
 from conformance.problem import Problem, parse
+from conformance.run_options import Effort
 from conformance.specification import requirements
 from conformance.threads import in_processes
 

@@ -22,9 +22,8 @@ from conformance.expectations.judging import Expectations, ImplementationExpecta
 from conformance.expectations.load import builtin_expectations, is_skipped, load, load_skips, no_expectations
 from conformance.expectations.model import Expected, ExpectedAnswer, file_stem
 from conformance.expectations.timed import judge_timed
-from conformance.expectations.update import update
 
 __all__ = [
     "Expectations", "Expected", "ExpectedAnswer", "ImplementationExpectations", "Status", "builtin_expectations", "file_stem",
-    "is_skipped", "judge_timed", "load", "load_skips", "no_expectations", "update",
+    "is_skipped", "judge_timed", "load", "load_skips", "no_expectations",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from conformance.checks.items import Effort, ItemRun
+from conformance.checks.items import ItemRun
 from conformance.errors import UsageError, quoted
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
@@ -22,7 +22,7 @@ from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.records.model import Case
-from conformance.run_options import DEFAULT_SEED, TIERS
+from conformance.run_options import DEFAULT_SEED, TIERS, Effort
 from conformance.specification import requirements
 from conformance.specification.model import Requirement, nothing
 from conformance.threads import in_processes

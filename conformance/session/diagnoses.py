@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from conformance.diagnosis.kinds import kind_of
+from conformance.kinds import kind_of
 from conformance.known import Known
 from conformance.records import Case, Diagnosis, Item
 from conformance.specification import requirements
 from conformance.verdict import Outcome
-from conformance.workers.diagnosis_process import Request
+from conformance.workers.asking import Request
 
 KEPT = 2000  # problems of an implementation that passed
 KEPT_OF_A_KIND = 500  # problems that failed in one way

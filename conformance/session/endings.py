@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.checks.items import repro_command
 from conformance.expectations import Expectations
-from conformance.known import Known
+from conformance.known import Known, repro_command
 from conformance.records import Convention, Item
 from conformance.specification import requirements
 from conformance.specification.observing import CRASHES, TIMES_OUT
 from conformance.verdict import Outcome
-from conformance.workers.answering import not_run, skipped
 from conformance.workers.asking import Ask
 from conformance.workers.pool import GivenUp
 from conformance.workers.slots import Ended
+from conformance.workers.unasked import not_run, skipped
 
 
 @dataclass(frozen=True)

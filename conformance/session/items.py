@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from conformance.cases.golden import load_cases
 from conformance.known import Known
 from conformance.session.options import Settings
 from conformance.specification import conventions, requirements
@@ -80,5 +79,7 @@ def cost(identifier: str, examples: int) -> float:
     requirement = requirements().get(identifier)
     if requirement is None:
         return 1.0
+    from conformance.cases.golden import load_cases
+
     golden = sum(case.requirement == identifier for case in load_cases())
     return 1.0 + golden + len(list(requirement.designed())) + (examples if requirement.random else 0)

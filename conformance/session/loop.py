@@ -15,10 +15,10 @@ from conformance.session.items import asked_by
 from conformance.session.messages import failure_message
 from conformance.terminal_text import cleaned
 from conformance.verdict import Outcome
-from conformance.workers.answering import FAILED_HERE, not_run
 from conformance.workers.asking import Ask
 from conformance.workers.pool import GivenUp, Pool, Result
 from conformance.workers.slots import Answered
+from conformance.workers.unasked import FAILED_HERE, not_run
 
 RECORDS = "conformance-records"  # names under which a report carries the records of its item,
 UNSOUND = "conformance-unsound"  # and which implementation cannot be judged, and why

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
-from conformance.diagnosis.kinds import kind_of
+from conformance.kinds import kind_of
 from conformance.records import Case, Item
 from conformance.reports.shown import in_turn
 from conformance.specification import requirements

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from conformance import registry
-from conformance.checks.items import Effort
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, builtin_expectations, load, load_skips
 from conformance.known import Known
 from conformance.records import Tier
-from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
+from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, Effort, function_settings
 from conformance.shards import Shard
 from conformance.specification import conventions, requirements
 from conformance.user_files import demand_path
@@ -100,16 +98,22 @@ def groups(settings: Settings) -> tuple[Group, ...]:
     that another one has left; those that are built in share theirs, where the oracle's answers serve all of them. Raises
     UsageError for a name that is not built in."""
     own = [name for name in dict.fromkeys(settings.names) if ":" in name]
-    built_in = tuple(name for name in settings.names if ":" not in name)
-    found = tuple(one.name for one in registry.select(built_in)) if built_in else () if own else tuple(registry.builtin())
+    found = _built_in([name for name in settings.names if ":" not in name]) if len(own) < len(settings.names) or not own else ()
     return tuple(_group(settings, names) for names in (*((name,) for name in own), found) if names)
+
+
+def _built_in(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The names that match any; all where there is none."""
+    from conformance import registry
+
+    return tuple(one.name for one in registry.select(patterns)) if patterns else tuple(registry.builtin())
 
 
 def _group(settings: Settings, names: tuple[str, ...]) -> Group:
     return Group(
         Task(
             names=names, given=settings.given, effort=settings.effort, skips=settings.skips,
-            expectations={name: settings.expectations.for_(name) for name in names},
+            expectations=settings.expectations,
         )
     )  # fmt: skip
 

@@ -39,8 +39,7 @@ from conformance.session.progress import Progress
 from conformance.specification import SPEC_VERSION, requirements
 from conformance.terminal_text import cleaned, say
 from conformance.verdict import Outcome
-from conformance.workers.diagnosis_process import ask
-from conformance.workers.unrun_process import FULL, QUICK, is_wanted, unrun
+from conformance.workers.afterwards import FULL, QUICK, ask, is_wanted, unrun
 
 _NODE = re.compile(r"\[(ATT-[A-Z]+-\d{3}|CON(-[A-Z]+)+)-.+\]$")
 
@@ -243,8 +242,9 @@ class Recorder:
         return self._is_part and self._selected > 0
 
     def _diagnose(self) -> None:
-        names, given = self.settings.names, self.settings.given
-        for diagnosis in self._failures.diagnoses(self.implementations, lambda request: ask(request, names, given)):
+        specs, given = {one.name: one.spec for one in self.implementations}, self.settings.given
+        asked = self._failures.diagnoses(self.implementations, lambda request: ask(request, specs[request.implementation], given))
+        for diagnosis in asked:
             self._diagnoses.append(diagnosis)
             self._record(diagnosis)
             if self._interruption.asked:
@@ -254,14 +254,13 @@ class Recorder:
         """What of the implementations no problem reaches; of a run in shards, the first alone says it."""
         if self.writer is None or not self.writer.begun or not self.settings.shard.is_first:
             return
-        names, given = self.settings.names, self.settings.given
         seconds = QUICK if self.settings.tier == "quick" else FULL
         for implementation in self.implementations:
             if self._interruption.asked:
                 return
             wanted = is_wanted(implementation, self.settings.unrun, self.config.option.keyword)
             if implementation.name in self._passing and wanted:
-                self._record(unrun(implementation, names, given, seconds, self.settings.effort.seed))
+                self._record(unrun(implementation, self.settings.given, seconds, self.settings.effort.seed))
 
     def _measure(self) -> None:
         from conformance.timing import Roster, measure

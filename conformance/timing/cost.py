@@ -11,11 +11,11 @@ from itertools import count
 from statistics import median
 
 from conformance import registry
-from conformance.checks.items import Effort, ItemRun
+from conformance.checks.items import ItemRun
 from conformance.expectations import no_expectations
 from conformance.harness import Subject
 from conformance.judging import Judge
-from conformance.run_options import TIERS
+from conformance.run_options import TIERS, Effort
 from conformance.specification import requirements
 from conformance.specification.draw import Draw
 from conformance.specification.model import Requirement, nothing

@@ -14,17 +14,16 @@ from conformance.floating_point import FloatingPoint
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import Problem
-from conformance.records import Convention, Item, Line, encode
-from conformance.records.model import StatusWord
+from conformance.records import Convention, Line, encode
 from conformance.resources import shown
 from conformance.soundness import Soundness, of_the_first_calls, soundness
 from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 from conformance.workers.asking import Answer, Task
 from conformance.workers.kept import kept
+from conformance.workers.unasked import FAILED_HERE, not_run, skipped, unanswered
 
 LISTED = "listed in the skips file"
-FAILED_HERE = "the suite failed here"  # which no implementation should bring about
 
 
 class Answering:
@@ -61,7 +60,7 @@ class Answering:
             return Answer((encode(line or not_run(identifier, name, Outcome.ERROR, told_here)).decode(),))
 
     def _records(self, identifier: str, implementation: Implementation, unsound: str) -> list[Line]:
-        expectations = self._task.expectations[implementation.name]
+        expectations = self._task.expectations.for_(implementation.name)
         if identifier in conventions():
             return self._of_convention(identifier, implementation, unsound, expectations)
         reason = self._skip_reason(identifier, implementation)
@@ -112,24 +111,6 @@ class Answering:
             self._subjects[implementation.name] = subject = Subject(implementation, self._announce)
             subject.floating_point = self._floating_point or subject.floating_point
         return self._subjects[implementation.name]
-
-
-def not_run(requirement: str, implementation: str, outcome: Outcome, reason: str, status: StatusWord | None = None) -> Item:
-    """An item of which nothing was run; unexpected where its outcome is a failure, if nothing is said."""
-    word: StatusWord = status or ("unexpected" if outcome.is_failure else "expected")
-    return Item(requirement=requirement, implementation=implementation, outcome=outcome, status=word, reason=reason)
-
-
-def skipped(convention: str, implementation: str, declared: str | None, why: str) -> Convention:
-    """A convention that is not asked, though it could be."""
-    return replace(unanswered(convention, implementation, declared, f"Not asked: {why}."), skipped=True)
-
-
-def unanswered(convention: str, implementation: str, declared: str | None, message: str) -> Convention:
-    return Convention(
-        id=convention, implementation=implementation, declared=declared, observed=None, agrees=None, status="expected",
-        message=message,
-    )  # fmt: skip
 
 
 def _failed_convention(identifier: str, implementation: str, told_here: str) -> Convention:

@@ -8,10 +8,10 @@ import msgspec
 
 from conformance.errors import UsageError
 from conformance.loading import Loaded, Refused
+from conformance.run_options import Effort
 
 if TYPE_CHECKING:  # processes are begun while what judges is still being loaded
-    from conformance.checks.items import Effort
-    from conformance.expectations import ImplementationExpectations
+    from conformance.expectations import Expectations
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Task:
 
     names: tuple[str, ...]
     given: Mapping[str, str | None]
-    effort: "Effort"
+    effort: Effort
     skips: tuple[str, ...]
-    expectations: "Mapping[str, ImplementationExpectations]"
+    expectations: "Expectations"
     trail: str = ""
 
 
@@ -39,6 +39,16 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
     records: tuple[str, ...]
     unsound: str = ""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be diagnosed: the texts of problems that ``implementation`` failed, with their kinds, and of those that it
+    passed; ``requirements`` that failed, with the kinds of the first of their failing problems."""
+
+    implementation: str
+    failing: dict[str, str]
+    passing: tuple[str, ...]
+    requirements: dict[str, dict[str, str]] = {}
 
 
 def understood(message: bytes) -> Loaded | Refused | Answer:

@@ -1,6 +1,4 @@
-"""One diagnosis in a process of its own: it runs the implementation, which may end the process, hang, or change what it likes. It
-is ended when it has had no answer for ``LIMIT`` seconds.
-"""
+"""One diagnosis, in a process of its own: it runs the implementation, which may end or hang it, or change what it likes."""
 
 import os
 from collections.abc import Mapping
@@ -16,56 +14,22 @@ from conformance.loading import chosen
 from conformance.problem import parse
 from conformance.records import Diagnosis, Explanation, encode
 from conformance.verdict import Outcome
-from conformance.workers.apart import run_apart
-
-LIMIT = 60.0  # seconds: several times what a diagnosis takes, and time enough to import a framework
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The texts of problems that ``implementation`` failed, with their kinds, and of those that it passed; ``requirements`` that
-    failed, with the kinds of the first of their failing problems."""
-
-    implementation: str
-    failing: dict[str, str]
-    passing: tuple[str, ...]
-    requirements: dict[str, dict[str, str]] = {}
-
-
-class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, and how the implementation was asked for."""
-
-    request: Request
-    names: tuple[str, ...]
-    given: dict[str, str | None]
-
-
-def ask(request: Request, names: tuple[str, ...], given: Mapping[str, str | None], limit: float = LIMIT) -> Diagnosis:
-    """The diagnosis; one with a remark alone where the process gave none. ``names`` and ``given`` are the options of the run that
-    say what is tested."""
-    task = _Task(request=request, names=names, given=dict(given))
-    found = run_apart(__name__, msgspec.json.encode(task), limit)
-    if isinstance(found.record, Diagnosis):
-        return found.record
-    ending = (
-        "the implementation ended the process in which its failures were run again"
-        if found.in_time
-        else f"it took more than {limit:g} s"
-    )
-    return Diagnosis(implementation=request.implementation, remarks=(f"There is no diagnosis: {ending}.",))
+from conformance.workers.afterwards import DiagnosisTask
+from conformance.workers.asking import Request
 
 
 def main() -> None:
     """The process."""
     line = channel()
-    task = msgspec.json.decode(line.receive(), type=_Task)
+    task = msgspec.json.decode(line.receive(), type=DiagnosisTask)
     line.send(encode(_diagnosis(task)))
     os._exit(0)  # without waiting for threads of the implementation
 
 
-def _diagnosis(task: _Task) -> Diagnosis:
+def _diagnosis(task: DiagnosisTask) -> Diagnosis:
     request = task.request
     try:
-        implementation = next(one for one in chosen(task.names, **task.given) if one.name == request.implementation)
+        implementation = chosen([task.spec], **task.given)[0]
         failing = {parse(text): kind for text, kind in request.failing.items()}
         found = diagnose(Subject(implementation), Judge(), failing, [parse(text) for text in request.passing])
         return record_of(found, request)

@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
@@ -27,7 +27,6 @@ from conformance.children import Channel, channel
 from conformance.errors import ProblemError, Unsupported, told
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge
-from conformance.known import Known
 from conformance.loading import chosen
 from conformance.own_code import codes, own_code
 from conformance.own_sizes import facts_of
@@ -37,52 +36,16 @@ from conformance.records.unrun import Function
 from conformance.resources import shown
 from conformance.specification import conventions, requirements
 from conformance.unreached import Unreached, unreached
-from conformance.workers.apart import run_apart
+from conformance.workers.afterwards import UnrunTask
 
-LIMIT = 60.0  # seconds beyond those for problems: time enough to import a framework
-QUICK, FULL = 3.0, 30.0  # seconds in which problems are put
 FIRST_LOOK = 64  # problems, and twice as many each time after
 RANDOM = 1  # examples of each requirement
-
-
-class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """The implementation, how it was asked for, its files, and how long problems are put."""
-
-    implementation: str
-    names: tuple[str, ...]
-    given: dict[str, str | None]
-    files: tuple[str, ...]
-    seconds: float
-    seed: int
-
-
-def is_wanted(implementation: Known, when: str, selection: str) -> bool:
-    """``when`` it is to be measured; auto: where it is cheap and the code is the user's own, and there is no ``selection``."""
-    if when != "auto":
-        return when == "always"
-    return ":" in implementation.name and not implementation.dear and not selection
-
-
-def unrun(implementation: Known, names: tuple[str, ...], given: Mapping[str, str | None], seconds: float, seed: int) -> Unrun:
-    """What never ran; one with a remark alone where that cannot be known. ``names`` and ``given`` are the options of the run that
-    say what is tested."""
-    nothing = Unrun(implementation=implementation.name)
-    if not implementation.files:
-        return replace(nothing, remark="What never ran cannot be measured: there is no Python source of it that can be read.")
-    task = _Task(
-        implementation=implementation.name, names=names, given=dict(given), files=implementation.files, seconds=seconds, seed=seed
-    )
-    found = run_apart(__name__, msgspec.json.encode(task), seconds + LIMIT)
-    if isinstance(found.record, Unrun):
-        return found.record
-    ending = "the implementation ended the process" if found.in_time else f"it took more than {seconds + LIMIT:g} s"
-    return replace(nothing, remark=f"What never ran is not known: {ending}.")
 
 
 def main() -> None:
     """The process. It sends what it has found again and again: the last says it all."""
     line = channel()
-    task = msgspec.json.decode(line.receive(), type=_Task)
+    task = msgspec.json.decode(line.receive(), type=UnrunTask)
     try:
         _Pass(task, line).run()
     except BaseException as error:  # the implementation may raise anything at all when it is loaded
@@ -94,7 +57,7 @@ def main() -> None:
 class _Pass:
     """Puts the problems, and looks now and then what has not been run yet."""
 
-    def __init__(self, task: _Task, line: Channel) -> None:
+    def __init__(self, task: UnrunTask, line: Channel) -> None:
         self.task = task
         self.line = line
         self.judge = Judge()
@@ -114,7 +77,7 @@ class _Pass:
         self._put(subject, list(_problems(subject, self.task.seed)))
 
     def _implementation(self) -> Implementation:
-        return next(one for one in chosen(self.task.names, **self.task.given) if one.name == self.task.implementation)
+        return chosen([self.task.spec], **self.task.given)[0]
 
     def _put(self, subject: Subject, problems: list[Problem]) -> None:
         due, look, start = len(problems), FIRST_LOOK, time.monotonic()
