@@ -111,8 +111,6 @@ HARMLESS = {
     "no environment": "os.environ.clear()",
     "umask": "os.umask(0o777)",
     "its file is gone": "os.path.exists(__file__) and os.remove(__file__)",
-    "no search path": "sys.path.clear()",
-    "no finders": "sys.meta_path.clear()",
     "little recursion": "sys.setrecursionlimit(len(inspect.stack()) + 60)",
     "settrace": "sys.settrace(lambda *a: None)",
     "setprofile": "sys.setprofile(lambda *a: None)",
@@ -137,6 +135,8 @@ HARMLESS = {
 
 # The same to what the suite itself uses: its results may be lost, nobody else's.
 PATCHES = {
+    "no search path": "sys.path.clear()",
+    "no finders": "sys.meta_path.clear()",
     "np.array": "np.array = np.asarray = None",
     "np.isfinite": "np.isfinite = lambda *a, **k: True",
     "np.abs": "np.abs = np.absolute = lambda x: x * 0",
