@@ -11,12 +11,13 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from conformance.data import Count, Data, Number
+from conformance.data import Count, Data, Number, Word
 
 ZERO, INFINITE = "zero", "inf"
 BINS_PER_OCTAVE = 8
+LARGEST_EXPONENT = 1024  # of a power of two beyond which no float is
 
-Bin = Annotated[str, Meta(pattern=r"^(zero|inf|-?[0-9]+)$")]
+Bin = Annotated[str, Meta(pattern=r"^(zero|inf|-?[0-9]{1,4})$(?!\n)")]
 
 
 class AccuracyEntry(Data, frozen=True, kw_only=True):
@@ -25,11 +26,16 @@ class AccuracyEntry(Data, frozen=True, kw_only=True):
 
     NUMBERS = ("max",)
 
-    dtype: str
-    profile: str
+    dtype: Word
+    profile: Word
     count: Count
     max: Number
     histogram: dict[Bin, Count]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if sum(self.histogram.values()) != self.count:
+            raise ValueError("the histogram of an accuracy does not count every r")
 
 
 def bin_of(r: float) -> str:
@@ -47,7 +53,8 @@ def middle_of(name: str) -> float:
         return 0.0
     if name == INFINITE:
         return math.inf
-    return math.exp2((int(name) + 0.5) / BINS_PER_OCTAVE)
+    exponent = (int(name) + 0.5) / BINS_PER_OCTAVE
+    return math.exp2(exponent) if exponent < LARGEST_EXPONENT else math.inf
 
 
 @dataclass

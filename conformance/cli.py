@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from conformance import __version__
-from conformance.cli_records import COMMANDS
+from conformance.cli_records import COMMANDS, ImplementationName, UserPath
 from conformance.command import EndingGroup
 from conformance.exit_codes import ExitCode
 from conformance.run_options import (
@@ -21,6 +21,9 @@ from conformance.run_options import (
     function_settings,
 )
 from conformance.starter import FRAMEWORKS, command, write_starter
+from conformance.terminal_text import say
+
+PATHS = ("FILE", "FOLDER", "PATH")  # metavars of RUN_OPTIONS
 
 LONGEST_TIME = 86400.0 * 7  # seconds
 
@@ -39,7 +42,8 @@ def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callabl
             both_ways = option.switch and not option.flag.startswith("--no-")
             flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if both_ways else option.flag
             default = defaults.get(option.name, option.default)
-            kind = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
+            kind: Any = bool if option.switch else click.Choice(option.choices) if option.choices else option.type
+            kind = UserPath() if option.metavar in PATHS else ImplementationName() if option is IMPLEMENTATION else kind
             command = click.option(
                 flag, option.name, is_flag=option.switch, type=kind, default=default, multiple=option.repeated,
                 metavar=option.metavar, help=option.help,
@@ -100,7 +104,7 @@ def list_command() -> None:
     from conformance import registry
     from conformance.describe import list_all
 
-    click.echo(list_all(registry.builtin().values()))
+    say(list_all(registry.builtin().values()))
 
 
 def _time_limit(seconds: float, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -111,7 +115,7 @@ def _time_limit(seconds: float, what: str) -> Callable[[Callable[..., Any]], Cal
 
 
 @main.command()
-@click.argument("implementation")
+@click.argument("implementation", type=ImplementationName())
 @_options(FUNCTION_OPTIONS)
 @_time_limit(300.0, "in which it must have been observed")
 def describe(implementation: str, time_limit: float, **values: Any) -> ExitCode:
@@ -126,12 +130,14 @@ def explain(identifier: str) -> None:
     that a diagnosis names, such as scale-missing."""
     from conformance.describe import explain
 
-    click.echo(explain(identifier))
+    say(explain(identifier))
 
 
 @main.command()
 @click.argument("text", metavar="PROBLEM")
-@click.option("--implementation", required=True, metavar="NAME", help=IMPLEMENTATION.help.partition(";")[0])
+@click.option(
+    "--implementation", required=True, type=ImplementationName(), metavar="NAME", help=IMPLEMENTATION.help.partition(";")[0]
+)
 @_options(FUNCTION_OPTIONS)
 @click.option("--check", default="values", show_default=True, help="how it is judged, as `explain` names it for a requirement")
 @_time_limit(300.0, "after which it is ended")
@@ -142,14 +148,14 @@ def repro(text: str, implementation: str, check: str, time_limit: float, **value
 
 
 @main.command()
-@click.argument("implementation")
+@click.argument("implementation", type=ImplementationName())
 @_options(FUNCTION_OPTIONS)
 @_time_limit(60.0, "for each line")
 def smoke(implementation: str, time_limit: float, **values: Any) -> ExitCode:
     """Check the adapter itself: types, shapes, layout, and what it declares."""
     code = _elsewhere("smoke", implementation, values, time_limit, lost="FAIL  ")
     sound = code is ExitCode.AS_EXPECTED
-    click.echo("The adapter is sound; `run` judges what it computes." if sound else "The adapter is not sound yet.")
+    say("The adapter is sound; `run` judges what it computes." if sound else "The adapter is not sound yet.")
     return code
 
 
@@ -162,29 +168,29 @@ def _elsewhere(command: str, name: str, values: dict[str, Any], time_limit: floa
     asked = Elsewhere(command, name, function_settings(values), time_limit, **arguments)
     try:
         for line in asked.lines():
-            click.echo(line)
+            say(line)
         return asked.code
     except Lost as loss:
-        click.echo(f"{lost}{loss}")
+        say(f"{lost}{loss}")
         return ExitCode.UNEXPECTED
     finally:
         end_orphans()
         if asked.printed:
-            click.echo(f"The implementation has printed:\n{asked.printed}", err=True)
+            say(f"The implementation has printed:\n{asked.printed}", error=True)
 
 
 @main.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=UserPath())
 @click.option("--framework", type=click.Choice(FRAMEWORKS), default="numpy", show_default=True)
 def new(file: Path, framework: str) -> None:
     """Write a commented starting point for an implementation of your own, which runs as it is."""
     write_starter(file, framework)
-    click.echo(f"Wrote {file}. Next: {command('smoke', f'{file}:attention')}")
+    say(f"Wrote {file}. Next: {command('smoke', f'{file}:attention')}")
 
 
 @main.command()
-@click.argument("records", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write the reports to this folder too")
+@click.argument("records", type=UserPath())
+@click.option("--out", type=UserPath(), metavar="FOLDER", help="write the reports to this folder too")
 @click.option("--partial", is_flag=True, help="accept the records of a run that did not come to its end")
 def report(records: Path, out: Path | None, partial: bool) -> None:
     """Print the tables of a run again, from its records."""
@@ -193,7 +199,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
     from conformance.reports import terminal_summary
 
     made = read_records(records, partial)
-    click.echo(terminal_summary(made))
+    say(terminal_summary(made))
     _wrote(write_reports(made, out, [records]) if out else [])
 
 
@@ -223,7 +229,7 @@ def report(records: Path, out: Path | None, partial: bool) -> None:
     metavar="SECONDS",
     help="without a sign of life, after which an implementation is given up",
 )
-@click.option("--records", type=click.Path(path_type=Path), metavar="FILE", help="write what is measured, JSON lines, to a file")
+@click.option("--records", type=UserPath(), metavar="FILE", help="write what is measured, JSON lines, to a file")
 @click.option("--details", is_flag=True, help="a row for each shape and implementation, with all that was measured")
 @click.option("--list", "listing", is_flag=True, help="show the suites of shapes, and measure nothing")
 @click.option("--cost", is_flag=True, help="first measure what the suite itself costs per problem")
@@ -239,10 +245,10 @@ def bench(listing: bool, cost: bool, profiled: bool, **values: Any) -> ExitCode 
     from conformance.timing.cost import harness_cost, profile
 
     if listing or profiled:
-        click.echo(describe_suites() if listing else profile(seed=values["seed"]))
+        say(describe_suites() if listing else profile(seed=values["seed"]))
         return None
     if cost:
-        click.echo(cost_table(harness_cost(seed=values["seed"])) + "\n")
+        say(cost_table(harness_cost(seed=values["seed"])) + "\n")
     from conformance.loading import known_of
     from conformance.timing.bench import Options, run_bench
 
@@ -275,7 +281,7 @@ def soak(options: tuple[str, ...]) -> None:
 @click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --honest: seeds of the random cases")
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="write what was found to this folder too")
+@click.option("--out", type=UserPath(), metavar="FOLDER", help="write what was found to this folder too")
 def faults(
     only: str,
     matrix: bool,
@@ -304,8 +310,8 @@ def expectations() -> None:
 
 
 @expectations.command()
-@click.argument("records", type=click.Path(path_type=Path))
-@click.option("--to", "folder", type=click.Path(path_type=Path), default="expectations", show_default=True, metavar="FOLDER")
+@click.argument("records", type=UserPath())
+@click.option("--to", "folder", type=UserPath(), default="expectations", show_default=True, metavar="FOLDER")
 def update(records: Path, folder: Path) -> None:
     """Write what a run found into one TOML file per implementation; the reasons are yours to give."""
     from conformance.expectations import update
@@ -330,7 +336,7 @@ def add(problem: str, requirement: str, note: str, source: str, file: str, steps
     """Make the case of PROBLEM, a problem's text, and give it the next id."""
     from conformance.golden_tool import add
 
-    click.echo(add(requirement, note, source, problem, file=file, steps=steps))
+    say(add(requirement, note, source, problem, file=file, steps=steps))
 
 
 @golden.command()
@@ -339,7 +345,7 @@ def check() -> ExitCode:
     from conformance.golden_tool import check
 
     differences = check()
-    click.echo("\n".join(differences) or "Every byte is as the definitions make it.")
+    say("\n".join(differences) or "Every byte is as the definitions make it.")
     return ExitCode.UNEXPECTED if differences else ExitCode.AS_EXPECTED
 
 
@@ -350,9 +356,9 @@ def reissue() -> None:
 
     changed = reissue()
     sentence = f"Budgets of {len(changed)} cases were issued again: say why in golden/README.md."
-    click.echo(sentence if changed else "Nothing differs.")
+    say(sentence if changed else "Nothing differs.")
 
 
 def _wrote(paths: Iterable[Path]) -> None:
     for path in paths:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")

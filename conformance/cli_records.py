@@ -1,12 +1,35 @@
 """The commands that read record files, and the GitHub Action's. Each imports what it needs when it is called."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from conformance.exit_codes import ExitCode
+from conformance.terminal_text import say
+from conformance.user_files import demand_name, demand_path
 
-RECORDS = click.Path(path_type=Path)
+
+class UserPath(click.Path):
+    """A path that a file may have, there or not; any other is refused before anything is done."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Path:
+        return Path(str(super().convert(demand_path(value), parameter, context)))
+
+
+class ImplementationName(click.ParamType):
+    """A name that records can hold, of something that is there or not."""
+
+    name = "name"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> str:
+        return demand_name(str(value))
+
+
+RECORDS = UserPath()
 
 
 @click.command()
@@ -19,11 +42,12 @@ def page(records: Path, out: Path | None, partial: bool) -> None:
     from conformance.page import MISSING, plots_available, write_page
     from conformance.records import read_records
 
+    run = read_records(records, partial)
     out = out or records.with_name("report.html")
     demand_other(out, [records])
-    click.echo(f"wrote {write_page(read_records(records, partial), out)}")
+    say(f"wrote {write_page(run, out)}")
     if not plots_available():
-        click.echo(MISSING, err=True)
+        say(MISSING, error=True)
 
 
 @click.command()
@@ -35,8 +59,8 @@ def merge(files: tuple[Path, ...], out: Path) -> ExitCode:
     from conformance.reports import terminal_summary
 
     run = merge_files(files, out)
-    click.echo(terminal_summary(run))
-    click.echo(f"wrote {out}")
+    say(terminal_summary(run))
+    say(f"wrote {out}")
     return ExitCode(run.exit_code or ExitCode.AS_EXPECTED)
 
 
@@ -59,7 +83,7 @@ def diff(base: Path, new: Path, form: str) -> ExitCode:
 
     runs = read_records(base), read_records(new)
     comparison = compare(*runs)
-    click.echo(FORMATS[form](comparison, *runs))
+    say(FORMATS[form](comparison, *runs))
     return ExitCode.UNEXPECTED if comparison.worse else ExitCode.AS_EXPECTED
 
 
@@ -72,7 +96,7 @@ def history(files: tuple[Path, ...], form: str, patterns: tuple[str, ...], plot:
     """Show how implementations fared in many runs, by date and version of their framework."""
     from conformance.history import command
 
-    click.echo(command.history(files, form, patterns, plot))
+    say(command.history(files, form, patterns, plot))
 
 
 @click.command()
@@ -87,7 +111,7 @@ def annotate(records: Path, root: Path) -> None:
     from conformance.records import read_records
 
     for line in annotations(read_records(records), Path.cwd(), root):
-        click.echo(line)
+        say(line, command=True)
 
 
 @click.command()
@@ -104,7 +128,7 @@ def badge(records: Path, out: Path, implementation: str | None, dtype: str | Non
     from conformance.records import read_records
 
     for path in write_asked(read_records(records), out, implementation, dtype, [records]):
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 @click.command(hidden=True)

@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from conformance.errors import UsageError
+from conformance.errors import LONGEST_SENTENCE, UsageError, cut
 from conformance.exit_codes import ExitCode
 from conformance.interruption import SIGNALS, end_as_interrupted
 from conformance.streams import Streams
+from conformance.terminal_text import cleaned
 
 
 class Ending(click.Command):
@@ -39,6 +40,8 @@ class Ending(click.Command):
                 code = ExitCode.INCONCLUSIVE
             except OSError as error:
                 code = _complain(streams, f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
+            except MemoryError:
+                code = _complain(streams, "This needs more memory than there is: ask for less at once.")
             except SystemExit as ending:  # of a command within this one
                 code = ending.code if isinstance(ending.code, int) else bool(ending.code)
             code = streams.concluded(int(code or 0), makes_files=asked in self.makers)
@@ -52,7 +55,7 @@ class EndingGroup(Ending, click.Group):
 
 
 def _complain(streams: Streams, sentence: str) -> ExitCode:
-    streams.tell(sentence)
+    streams.tell(cleaned(cut(" ".join(sentence.splitlines()), LONGEST_SENTENCE)))  # click quotes what it was given, too
     return ExitCode.USAGE_ERROR
 
 

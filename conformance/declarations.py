@@ -13,6 +13,7 @@ from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
 from conformance.routes import WAYS
 from conformance.specification import conventions
 from conformance.specification.own_sizes import LARGEST
+from conformance.user_files import demand_name
 
 
 def known_features(operation: str) -> tuple[str, ...]:
@@ -21,7 +22,9 @@ def known_features(operation: str) -> tuple[str, ...]:
 
 
 def demand_sense(implementation: Implementation) -> None:
-    """Raises UsageError for a declaration with words that mean nothing, or that contradicts itself."""
+    """Raises UsageError for a declaration with words that mean nothing, or that contradicts itself, and for a name that records
+    could not hold."""
+    demand_name(implementation.name)
     for sentence in (*unknown_words(implementation.support), *contradictions(implementation)):
         raise UsageError(f"{implementation.name}: {sentence}")
 

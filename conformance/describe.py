@@ -10,7 +10,7 @@ from tabulate import tabulate
 from conformance.adapter import Implementation, Support
 from conformance.cases.golden import GoldenCase, case_of, load_cases
 from conformance.declarations import advice_on_unread, known_features
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
@@ -103,7 +103,7 @@ def explain(identifier: str) -> str:
     known = [*requirements(), *conventions()]
     alike = difflib.get_close_matches(name, known, n=3) or difflib.get_close_matches(identifier, catalogue(), n=3)
     hint = f"did you mean {', '.join(alike)}?" if alike else "`attention-conformance list` shows what there is."
-    raise UsageError(f"There is no requirement, convention, fault or golden case {identifier!r}: {hint}")
+    raise UsageError(f"There is no requirement, convention, fault or golden case {quoted(identifier)}: {hint}")
 
 
 def _few(sizes: tuple[int, ...]) -> str:

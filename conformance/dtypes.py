@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from conformance.errors import ProblemError
+from conformance.errors import ProblemError, quoted
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def float_type(name: str) -> FloatType:
     try:
         return FLOAT_TYPES[name]
     except KeyError:
-        raise ProblemError(f"Unknown dtype {name!r}: use one of {', '.join(DTYPES)}.") from None
+        raise ProblemError(f"Unknown dtype {quoted(name)}: use one of {', '.join(DTYPES)}.") from None
 
 
 def round_to(array: np.ndarray, name: str) -> np.ndarray:

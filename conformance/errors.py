@@ -3,12 +3,20 @@
 import os
 import signal
 
+LONGEST = 400  # characters of an exception's text that are shown
+LONGEST_QUOTE = 120  # characters of a user's own text within a sentence
+LONGEST_SENTENCE = 1500  # characters of a sentence; long lists of what there is are within it
+
 
 class UsageError(Exception):
     """Something the user can mend: what is wrong, where, and what to do, in one sentence.
 
-    Every entry point (command line, pytest plugin, nox) prints ``str(error)`` alone and exits with code 2.
+    Every entry point (command line, pytest plugin, nox) prints ``str(error)`` alone and exits with code 2. A sentence that got
+    far too long, by what it quotes, is cut in its middle: what is wrong stands at its beginning, what to do at its end.
     """
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(cut(sentence, LONGEST_SENTENCE))
 
 
 class ProblemError(UsageError):
@@ -35,8 +43,20 @@ class Declined(LeftOut):
     """A call that raised what is declared to mean "not offered": what it asked for may be offered in name alone."""
 
 
-LONGEST = 400  # characters of an exception's text that are shown
 _PROCESS = os.getpid()
+
+
+def cut(text: str, most: int = LONGEST_QUOTE) -> str:
+    """The text, its middle left out where it has more than ``most`` characters."""
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    return f"{text[: most - tail]} … ({len(text) - most} characters) … {text[-tail:]}"
+
+
+def quoted(text: str) -> str:
+    """Text of a user or a file in quotation marks, for a sentence: in one line, and not too long."""
+    return repr(cut(text))
 
 
 def demand_own(error: BaseException) -> None:

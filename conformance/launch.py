@@ -1,7 +1,6 @@
 """A run of the checks outside of anybody's test suite: pytest with our plugin, and with nothing of the user's own set-up."""
 
 import os
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from _pytest.mark.expression import Expression
 from conformance.errors import UsageError
 from conformance.exit_codes import FROM_PYTEST, ExitCode
 from conformance.plugin import CHECKS
+from conformance.terminal_text import say
 from conformance.workers.started import Started
 from conformance.world import SWITCH, note_environment
 
@@ -38,9 +38,9 @@ def launch(options: Sequence[str], started: Started, *, keyword: str = "", more:
         code = pytest.main([*ours, *options, *more], plugins=[session])
     said = (ExitCode.AS_EXPECTED, ExitCode.USAGE_ERROR)  # a shard may have nothing to do; a usage error has had its sentence
     if session.ending in ENDINGS and code not in said:
-        print(ENDINGS[session.ending], file=sys.stderr)
+        say(ENDINGS[session.ending], error=True)
     elif session.ending is None and code == pytest.ExitCode.INTERRUPTED:  # before there was anything to run
-        print(EARLY, file=sys.stderr)
+        say(EARLY, error=True)
     return ExitCode(int(code)) if session.ending is not None else FROM_PYTEST.get(int(code), ExitCode.INCONCLUSIVE)
 
 
@@ -128,7 +128,8 @@ class _Session:
         if not session.config.option.collectonly:
             terminal.summary_stats = lambda: None
         recorder: Any = session.config.pluginmanager.get_plugin("conformance-recorder")
-        print(*recorder.pytest_report_header(), sep="\n")
+        for line in recorder.pytest_report_header():
+            say(line)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """How pytest itself sees the end. What it returns is then the recorder's exit code."""

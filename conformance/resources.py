@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.user_files import real
 
 
 def shown(path: Path | str) -> str:
     """A file's path as a reader finds it on any machine: from the current folder, or from the folder of the suite's packages."""
-    path = Path(path).resolve()
+    path = real(path)
     for folder in (Path.cwd(), Path(__file__).parent.parent):
         if path.is_relative_to(folder):
             return str(path.relative_to(folder))

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 
 _FORM = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 Group = TypeVar("Group", bound=Hashable)
@@ -23,7 +23,7 @@ class Shard:
         """What ``--shard`` says; raises UsageError where that is no part of a whole."""
         match = _FORM.fullmatch(text)
         if match is None:
-            raise UsageError(f"--shard {text!r} is not of the form 2/5, the second of five.")
+            raise UsageError(f"--shard {quoted(text)} is not of the form 2/5, the second of five.")
         number, count = (int(part) for part in match.groups())
         if not 1 <= number <= count:
             raise UsageError(f"--shard {text} does not exist: {count} shards are numbered from 1 to {count}.")

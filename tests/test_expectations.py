@@ -1,5 +1,6 @@
 """Expectations: strict in both directions, refused with a sentence where wrong, brought up to date without losing a word."""
 
+import re
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.expectations import (
+    Expected,
     ImplementationExpectations,
     builtin_expectations,
     file_stem,
@@ -25,6 +27,7 @@ from conformance.verdict import Outcome
 from tests.support import runs
 from tests.support.expecting import ERROR, KNOWN, NONFINITE, NUM, OUT, PASS, WRONG, A, B, C, entry
 
+ROOT = Path(__file__).parent.parent
 Expect = Callable[..., ImplementationExpectations]
 
 
@@ -164,7 +167,7 @@ def test_what_matches_nothing_is_told(expect: Expect) -> None:
 
 
 def test_random_only_expectations_match_nothing_by_intention(expect: Expect) -> None:
-    judged = expect(entry("cases = []"))
+    judged = expect(entry('cases = "none"'))
     assert judged.judge(OUT, "designed", A, "float32", PASS).expected
     assert judged.judge(OUT, "random", B, "float32", WRONG).expected
     assert judged.unmatched() == []
@@ -279,3 +282,38 @@ def test_a_timed_failure_is_known_where_a_plainer_case_is(
     assert judge_timed(expectations, problem, Outcome.NONFINITE).expected is known, "wrong values, too"
     assert not judge_timed(expectations, problem, Outcome.CRASH).expected
     assert judge_timed(expectations, problem, Outcome.PASS).expected
+
+
+def test_a_folder_of_others_alone_is_remarked(tmp_path: Path) -> None:
+    (tmp_path / "my_attention.toml").write_text(entry())
+    loaded = load(tmp_path, KNOWN, runs.LINUX)
+    told = loaded.inapplicable(["dir/my_attention.py:attention"])
+    assert told == (
+        "No expectation is of dir/my_attention.py:attention, which would stand in dir-my_attention.py-attention.toml; "
+        "what is there is my_attention.toml."
+    )
+    assert loaded.inapplicable(["my_attention", "other"]) == "" == loaded.inapplicable([])
+    assert load(tmp_path / "my_attention.toml", KNOWN, runs.LINUX).inapplicable(["x"]) == ""
+    assert no_expectations().inapplicable(["x"]) == ""
+
+
+def test_documents_say_what_an_entry_may_hold(tmp_path: Path) -> None:
+    """Every example is read, and the README names every key that there is and no other."""
+    examples = [
+        text
+        for document in ("README.md", "docs/adapters.md")
+        for text in re.findall(r"```toml\n(\[\[expected.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
+    ]
+    assert len(examples) == 2
+    for text in examples:
+        (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+        load(tmp_path, requirements().keys(), runs.LINUX)
+    optional = re.search(r"# optional, as are ([a-z, ]+)\n", examples[0])
+    assert optional is not None
+    written = set(re.findall(r"^([a-z]+) = ", examples[0], re.MULTILINE))
+    assert written | set(optional[1].split(", ")) == set(Expected.__struct_fields__)
+
+
+@pytest.mark.parametrize("key", ["routes", "route", "case", "Requirement"])
+def test_a_key_that_no_document_names_is_refused(tmp_path: Path, key: str) -> None:
+    assert f"unknown field `{key}`" in refusal(entry(f'{key} = ["native"]'), tmp_path)

@@ -319,7 +319,11 @@ def replace_text(old: str, new: str) -> Callable[[Path], None]:
         ("heads.safetensors", swap_with_other, "lacks the tensor GOLD-"),
         ("heads.json", cut_short, "it is no JSON text"),
         ("heads.json", replace_text("attention-golden-1", "something-else"), 'it lacks "format": "attention-golden-1"'),
-        ("heads.json", replace_text('"requirement"', '"requirements"'), "is damaged in its case number 1 ('requirement')"),
+        (
+            "heads.json",
+            replace_text('"requirement"', '"requirements"'),
+            "is damaged in its case number 1 (Object missing required field `requirement`)",
+        ),
         ("heads.json", replace_text("values=golden.1#", "values=golden.1#9"), "is damaged in its case number 1 (GOLD-"),
         ("heads.json", replace_text("values=golden.1#", "worth=golden.1#"), "unknown field 'worth'"),
         ("heads.json", replace_text('"cases": [', '"cases": 3, "more": ['), "it has no list of cases"),

@@ -137,9 +137,9 @@ def test_bad_input_is_one_sentence(files: list[Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("vl_convert") is None, reason="vl-convert is not installed")
-def test_names_that_no_picture_can_hold_are_drawn_as_far_as_they_can_be(tmp_path: Path) -> None:
-    names = ["odd\x00<&", "odd\x01<&"]
-    entries = [runs.implementation(name, framework_version="1\x02") for name in names]
+def test_names_with_the_signs_of_markup_are_drawn_as_they_are(tmp_path: Path) -> None:
+    names = ["odd <&'> 1", "odd <&'> 2"]
+    entries = [runs.implementation(name, framework_version="1<&") for name in names]
     paths = [
         runs.write(
             tmp_path / f"{day}.jsonl",
@@ -151,4 +151,4 @@ def test_names_that_no_picture_can_hold_are_drawn_as_far_as_they_can_be(tmp_path
     result = invoke("history", *paths, "--plot", tmp_path / "odd.svg")
     assert result.exit_code == 0, result.output
     words = {text.strip() for text in ElementTree.fromstring((tmp_path / "odd.svg").read_text()).itertext()}
-    assert len({word for word in words if word.startswith("odd\N{REPLACEMENT CHARACTER}")}) == 2, "no two names are drawn alike"
+    assert set(names) <= words

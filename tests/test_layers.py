@@ -9,7 +9,7 @@ import conformance
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors exit_codes files streams threads interruption command",
+    "errors exit_codes files streams terminal_text user_files threads interruption command",
     "run_options shards world",
     "children floating_point",
     "data dtypes resources",
@@ -60,19 +60,8 @@ def test_no_module_imports_a_later_one():
 
 def test_reports_know_records_and_no_judging():
     known = {imported.split(".")[0] for module, imported in _imports() if module.startswith(REPORTS)}
-    assert known == {
-        "reports",
-        "page",
-        "records",
-        "accuracy",
-        "verdict",
-        "dtypes",
-        "oracle",
-        "errors",
-        "files",
-        "problem",
-        "exit_codes",
-    }
+    below = {"accuracy", "verdict", "dtypes", "oracle", "errors", "files", "problem", "exit_codes", "terminal_text"}
+    assert known == {"reports", "page", "records", *below}
     of_oracle = {imported for module, imported in _imports() if module.startswith(REPORTS) and imported.startswith("oracle")}
     assert of_oracle == {"oracle.profiles"}, "names of profiles are all that a report needs"
 

@@ -8,15 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from conformance.cases.golden_files import checked_tensor, kept_tensors, read_json
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut, quoted
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, parse
 from conformance.resources import golden_folder
+
+LONGEST_NUMBER = 9  # digits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,10 +52,10 @@ def load_cases(folder: Path | None = None) -> tuple[GoldenCase, ...]:
 def case_of(identifier: str) -> GoldenCase:
     """The golden case called ``identifier``, such as GOLD-0007 or gold-7; raises UsageError where there is none."""
     number = identifier.upper().removeprefix("GOLD-")
-    case = _load(golden_folder()).get(int(number)) if number.isdecimal() else None
+    case = _load(golden_folder()).get(int(number)) if number.isdecimal() and len(number) <= LONGEST_NUMBER else None
     if case is not None:
         return case
-    raise UsageError(f"There is no golden case {identifier}: they go from {load_cases()[0].id} to {load_cases()[-1].id}.")
+    raise UsageError(f"There is no golden case {quoted(identifier)}: they go from {load_cases()[0].id} to {load_cases()[-1].id}.")
 
 
 def golden_inputs(problem: Problem) -> Inputs:
@@ -80,7 +84,7 @@ def case_inputs(case: GoldenCase) -> Inputs:
     arrays = _tensors(case, case.inputs)
     try:
         return inputs_from(case.problem, arrays)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         path = case.file.with_suffix(".json")
         raise UsageError(f"The golden file {path} is damaged: {case.id} has not the inputs that it needs ({error}).") from None
 
@@ -157,22 +161,58 @@ def _load(folder: Path) -> dict[int, GoldenCase]:
     return dict(sorted(cases.items()))
 
 
-def _case(entry: dict[str, Any], path: Path, position: int) -> GoldenCase:
+class _Entry(msgspec.Struct):
+    """What of a case in a JSON file is read; golden/schema.json says all of it."""
+
+    id: Annotated[str, Meta(pattern=r"^GOLD-[0-9]{1,9}$")]
+    requirement: str
+    note: str
+    source: str
+    generator: str
+    made_from: str
+    profile: str
+    problem: str
+    inputs: dict[str, dict[str, Any]]
+    expected: dict[str, dict[str, Any]]
+
+
+def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The shapes of those arrays that a problem's sizes alone give."""
+    if isinstance(problem, AttentionProblem):
+        keys = problem.batch, problem.kv_heads, problem.key_length
+        queries = problem.batch, problem.heads, problem.query_length
+        return {
+            "query": (*queries, problem.width),
+            "key": (*keys, problem.width),
+            "value": (*keys, problem.value_width),
+            "output": (*queries, problem.value_width),
+        }
+    if isinstance(problem, MultiHeadProblem):
+        rows, tokens = (problem.batch, problem.query_length), (problem.batch, problem.key_length, problem.model_width)
+        width = problem.value_inner_width if problem.output == "none" else problem.model_width
+        return {"query": (*rows, problem.model_width), "key": tokens, "value": tokens, "output": (*rows, width)}
+    positions = problem.length if problem.rows is None else len(problem.rows)
+    added = (problem.batch,) if problem.batch else ()
+    return {"x": (*added, problem.length, problem.width), "output": (*added, positions, problem.width)}
+
+
+def _case(content: Any, path: Path, position: int) -> GoldenCase:
     try:
-        case = GoldenCase(
-            **{name: entry[name] for name in ("id", "requirement", "note", "source", "generator", "made_from", "profile")},
-            problem=parse(entry["problem"]),
-            file=path.with_suffix(".safetensors"),
-            inputs=entry["inputs"],
-            expected=entry["expected"],
-        )
+        entry = msgspec.convert(content, _Entry)
+        fields = {**msgspec.structs.asdict(entry), "problem": parse(entry.problem)}
+        case = GoldenCase(file=path.with_suffix(".safetensors"), **fields)
         if not {"output", "budget"} <= set(case.expected):
             raise ValueError("output or budget is not expected")
         described = (*case.inputs.values(), *case.expected.values())
         if not all(key in tensor for tensor in described for key in ("dtype", "shape", "sha256")):
             raise ValueError("a tensor lacks dtype, shape or sha256")
+        for name, shape in _shapes(case.problem).items():
+            described_so = {**case.inputs, **case.expected}.get(name, {"shape": list(shape)})["shape"]
+            if described_so != list(shape):
+                raise ValueError(f"{name} has not the shape of its problem")
         if case.number != case.problem.values.seed:
             raise ValueError(f"{case.id} holds the problem of number {case.problem.values.seed}")
-    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
-        raise UsageError(f"The golden file {path} is damaged in its case number {position + 1} ({error}): restore it.") from None
+    except (ValueError, RecursionError, UsageError) as error:  # msgspec's are ValueErrors
+        told = cut(str(error))
+        raise UsageError(f"The golden file {path} is damaged in its case number {position + 1} ({told}): restore it.") from None
     return case

@@ -11,7 +11,8 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from conformance.dtypes import FLOAT_TYPES
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
+from conformance.user_files import reason
 
 Tensors = dict[str, np.ndarray]
 
@@ -47,8 +48,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in ``path``; raises UsageError where there is none."""
     try:
         document = json.loads(_read(path).decode())
-    except ValueError as error:
-        raise UsageError(f"The golden file {path} is damaged, it is no JSON text ({error}): restore it.") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The golden file {path} is damaged, it is no JSON text ({cut(str(error))}): restore it.") from None
     if not isinstance(document, dict) or document.get("format") != "attention-golden-1":
         raise UsageError(f'{path} is no golden file, it lacks "format": "attention-golden-1": remove or restore it.')
     if not isinstance(document.get("cases"), list):
@@ -69,8 +70,9 @@ def read_tensors(path: Path) -> Tensors:
         return {
             name: np.frombuffer(entry["data"], dtype=_DTYPES[entry["dtype"]]).reshape(entry["shape"]) for name, entry in entries
         }
-    except SafetensorError as error:
-        raise UsageError(f"The golden file {path} is damaged, it is no safetensors file ({error}): restore it.") from None
+    except (SafetensorError, ValueError, TypeError) as error:  # the last two: a shape that is not the one of the data
+        told = cut(str(error))
+        raise UsageError(f"The golden file {path} is damaged, it is no safetensors file ({told}): restore it.") from None
     except KeyError as error:
         raise UsageError(f"The golden file {path} is foreign, it holds a tensor of dtype {error}: restore it.") from None
 
@@ -84,8 +86,8 @@ def checked_tensor(path: Path, name: str, description: dict[str, Any]) -> np.nda
     for key in ("dtype", "shape", "sha256"):
         if found[key] != description[key]:
             raise UsageError(
-                f"The golden file {path} is damaged: the {key} of the tensor {name} is {found[key]}, due is {description[key]}; "
-                "restore it."
+                f"The golden file {path} is damaged: the {key} of the tensor {name} is {found[key]}, due is "
+                f"{cut(str(description[key]))}; restore it."
             )
     return tensors[name].copy()
 
@@ -93,5 +95,5 @@ def checked_tensor(path: Path, name: str, description: dict[str, Any]) -> np.nda
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"The golden file {path} cannot be read ({error.strerror}): restore it.") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The golden file {path} cannot be read ({reason(error)}): restore it.") from None

@@ -15,11 +15,12 @@ from conformance.ci.inputs import Inputs
 from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison, compare
 from conformance.comparison.rendering import as_json, as_markdown
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.exit_codes import ExitCode
 from conformance.records import Run, merge_files, read_records
 from conformance.report_files import write_reports
 from conformance.reports import summary_markdown
+from conformance.terminal_text import say
 
 SUMMARY_LIMIT = 1_000_000  # bytes; GitHub refuses a summary of more than 1 MiB, and shows none of it then
 CUT = "\n\n**The page was cut here; the artifact has all of it, as summary.md.**\n"
@@ -97,19 +98,19 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
     files.demand_free(records)
     records.unlink(missing_ok=True)  # an older file would be shown as this run, should it die before its first record
     token, said = secrets.token_hex(16), ""
-    print(f"::stop-commands::{token}", flush=True)
+    say(f"::stop-commands::{token}", command=True)
     command = [sys.executable, "-P", "-m", "conformance", "run", *inputs.words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:
-                print(line, end="", file=sys.stderr, flush=True)
+                say(line.removesuffix("\n"), error=True)
                 said = line.strip() or said
         except KeyboardInterrupt:
             process.terminate()  # it finishes the items at hand, and keeps what it recorded
             process.wait()
             raise
-    print(f"::{token}::", flush=True)
+    say(f"::{token}::", command=True)
     if process.returncode == ExitCode.USAGE_ERROR:
         raise UsageError(said or "The run could not be started.")
     known = process.returncode in {int(code) for code in ExitCode}
@@ -119,7 +120,7 @@ def _run(inputs: Inputs, records: Path) -> ExitCode:
 def _merge(inputs: Inputs, records: Path) -> ExitCode:
     shards = sorted({Path(name) for pattern in inputs.merge for name in glob.glob(pattern, recursive=True)})
     if not shards:
-        raise UsageError(f"There are no records to merge: nothing is called {', '.join(inputs.merge)}.")
+        raise UsageError(f"There are no records to merge: nothing is called {cut(', '.join(inputs.merge))}.")
     run = merge_files(shards, records)
     write_reports(run, inputs.reports, shards)
     return ExitCode(run.exit_code or ExitCode.AS_EXPECTED)
@@ -130,7 +131,7 @@ def _show(run: Run, reports: Path, environment: Mapping[str, str]) -> None:
     _summarise(environment, summary_markdown(run))
     root = Path(environment.get("GITHUB_WORKSPACE") or ".")
     for line in annotations(run, Path.cwd(), root):
-        print(line, flush=True)
+        say(line, command=True)
     write_badges(run, reports / "badges")
 
 
@@ -146,12 +147,14 @@ def _compare(base: Run, run: Run, reports: Path, environment: Mapping[str, str])
     except OSError as error:
         raise UsageError(f"The comparison cannot be written to {reports}: {error.strerror}.") from None
     _summarise(environment, page)
-    print(*of_comparison(comparison), comparison.verdict, sep="\n", flush=True)
+    for line in of_comparison(comparison):
+        say(line, command=True)
+    say(comparison.verdict)
     return comparison
 
 
 def _tell(error: str) -> None:
-    print(workflow_command("error", error, title="attention-conformance"), flush=True)
+    say(workflow_command("error", error, title="attention-conformance"), command=True)
 
 
 def _summarise(environment: Mapping[str, str], page: str) -> None:

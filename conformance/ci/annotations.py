@@ -1,5 +1,7 @@
 """Unexpected results as annotations, at the line where the implementation stands in the user's repository."""
 
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,9 @@ from conformance.reports import tallies
 from conformance.reports.causes import causes, listed, unexplained
 from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
+from conformance.user_files import real
 
+_LINE = re.compile(r"[0-9]{1,9}")
 SHOWN = 10  # errors that GitHub shows of a step
 SHOWN_CHANGES = 20
 
@@ -53,10 +57,10 @@ def of_comparison(comparison: Comparison) -> list[str]:
 def place_of(source: str, folder: Path, root: Path) -> Place:
     """Where ``file:line`` lies in the repository."""
     name, _, line = source.rpartition(":")
-    path = (folder / name).resolve()
-    if not name or not line.isdigit() or not path.is_file() or not path.is_relative_to(root.resolve()):
+    path, root = real(folder / name), real(root)
+    if not name or not _LINE.fullmatch(line) or not os.path.isfile(path) or not path.is_relative_to(root):
         return Place()
-    return Place(path.relative_to(root.resolve()).as_posix(), int(line))
+    return Place(path.relative_to(root).as_posix(), int(line))
 
 
 def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:

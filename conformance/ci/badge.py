@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance import files
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut, quoted
 from conformance.expectations.model import file_stem
 from conformance.records import Run
 from conformance.reports import tallies
@@ -29,9 +29,11 @@ def badge(run: Run, implementation: str, dtype: str | None = None) -> dict[str, 
         raise UsageError(f"There is no badge of a part of a run. {run.partial}")
     entry = run.implementations.get(implementation)
     if entry is None:
-        raise UsageError(f"The run has no implementation {implementation!r}: it has {', '.join(run.implementations)}.")
+        raise UsageError(
+            f"The run has no implementation {quoted(implementation)}: it has {cut(', '.join(run.implementations), 400)}."
+        )
     if dtype is not None and dtype not in entry.dtypes:
-        raise UsageError(f"{implementation} does not declare {dtype!r}: it declares {', '.join(entry.dtypes)}.")
+        raise UsageError(f"{implementation} does not declare {quoted(dtype)}: it declares {', '.join(entry.dtypes)}.")
     message, colour = _of_implementation(run, implementation) if dtype is None else _of_dtype(run, implementation, dtype)
     if run.not_conformance:
         message, colour = f"{message}, no conformance result", UNKNOWN
@@ -46,8 +48,8 @@ def badges(run: Run) -> dict[str, dict[str, Any]]:
         return found
     for name, entry in run.implementations.items():
         found[f"{file_stem(name)}.json"] = badge(run, name)
-        for dtype in entry.dtypes:
-            found[f"{file_stem(name)}-{dtype}.json"] = badge(run, name, dtype)
+        for dtype in entry.dtypes:  # whatever records call a dtype, it leads to no other folder
+            found[f"{file_stem(name)}-{file_stem(dtype)}.json"] = badge(run, name, dtype)
     return found
 
 
@@ -84,7 +86,7 @@ def _write(badges: Mapping[Path, dict[str, Any]], inputs: Iterable[Path]) -> Non
         files.write_all(texts, inputs)
     except OSError as error:
         where = error.filename or next(iter(texts))
-        raise UsageError(f"The badges cannot be written to {where}: {error.strerror}.") from None
+        raise UsageError(f"The badges cannot be written to {cut(str(where))}: {error.strerror}.") from None
 
 
 def _of_implementation(run: Run, implementation: str) -> tuple[str, str]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
+from conformance.user_files import demand_path
 
 PREFIX = "CONFORMANCE_"
 # Inputs that are options of `attention-conformance run` under the same name.
@@ -26,6 +27,8 @@ class Inputs:
         """Raises UsageError for an input that makes no sense by itself."""
         reports = _given(environment, "reports") or "reports"
         baseline = _given(environment, "baseline")
+        for path in filter(None, (reports, baseline)):
+            demand_path(path)
         return cls(
             words=(*_words(environment), f"--reports={reports}"),
             reports=Path(reports),
@@ -59,5 +62,5 @@ def _given_lines(environment: Mapping[str, str], name: str) -> list[str]:
 def _switch(environment: Mapping[str, str], name: str) -> bool:
     text = _given(environment, name) or "false"
     if text not in _WORDS:
-        raise UsageError(f"The input {name} is {text!r}: make it true or false.")
+        raise UsageError(f"The input {name} is {quoted(text)}: make it true or false.")
     return _WORDS[text]

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import click
-
 from conformance.diagnosis.measure import diagnose_all, jobs_for, report
 from conformance.exit_codes import ExitCode
 from conformance.faults.command import with_bar, write
 from conformance.faults.kills import chosen
+from conformance.terminal_text import say
 
 
 def diagnose(only: str, out: Path | None, processes: int | None = None) -> ExitCode:
@@ -17,7 +16,7 @@ def diagnose(only: str, out: Path | None, processes: int | None = None) -> ExitC
     """
     jobs = jobs_for(chosen(only))
     measured = with_bar("diagnoses", len(jobs), lambda progress: diagnose_all(jobs, processes, progress))
-    click.echo(report(measured))
+    say(report(measured))
     if out is not None:
         write(out / "diagnosed.md", f"# Faults diagnosed\n\n{report(measured, 'github')}\n")
     return ExitCode.AS_EXPECTED if measured.in_order else ExitCode.UNEXPECTED

@@ -7,7 +7,7 @@
     outcome = "WRONG_VALUE"
     reason = "0 · NaN behind the mask reaches the output"
     link = "https://…"                      # optional, as is everything below
-    cases = ["0123456789ab"]                # digests of golden and designed cases; all of them if left out
+    cases = ["0123456789ab"]                # digests of golden and designed cases, or "none"; all of them if left out
     dtypes = ["float16"]                    # all if left out
     random = false                          # random cases must pass all the same; if left out, they may fail too
     when = {platform = "linux", instruction_set = ["amx", "avx512"], torch = ">=2.5,<3"}

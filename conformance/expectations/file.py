@@ -46,7 +46,7 @@ class ExpectationsFile:
         assert isinstance(after, Expected), "an answer stays as it is, or goes"
         document = tomlkit.parse(self._blocks[place])
         entry: Table = document["expected"][0]
-        entry["cases"] = _array(after.cases)
+        entry["cases"] = _cases(after.cases)
         self._blocks[place] = tomlkit.dumps(document).strip("\n")
 
     def append(self, entries: Iterable[Entry]) -> None:
@@ -86,12 +86,16 @@ def _block(entry: Entry) -> str:
         table["outcome"] = str(entry.outcome)
     table["reason"] = entry.reason
     if isinstance(entry, Expected) and entry.cases != "all":
-        table["cases"] = _array(entry.cases)
+        table["cases"] = _cases(entry.cases)
     if isinstance(entry, Expected) and entry.dtypes:
         table["dtypes"] = _array(entry.dtypes)
     entries = tomlkit.aot()
     entries.append(table)
     return tomlkit.dumps(tomlkit.document().add("expected", entries)).strip("\n")
+
+
+def _cases(digests: tuple[str, ...] | str) -> Array | str:
+    return _array(digests) if digests else "none"
 
 
 def _array(words: tuple[str, ...] | str) -> Array:

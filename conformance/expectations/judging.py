@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem, unmet
 from conformance.records.model import Environment, ImplementationEntry, StatusWord
 from conformance.specification import conventions
@@ -193,6 +193,17 @@ class Expectations:
                 problem = _never_asked(expected, meant, operations)
                 if problem:
                     raise UsageError(f"{where}, entry {number}: {problem}; correct or remove the entry.")
+
+    def inapplicable(self, implementations: Iterable[str]) -> str:
+        """A sentence where the files are of other implementations alone, which is no mistake where several runs share a folder;
+        empty where there are no files, or one is meant for any of these."""
+        names = tuple(implementations)
+        due = {f"{file_stem(name)}.toml" for name in names}
+        there = {f"{stem}.toml" for stem in self._files}
+        if not names or not there or "" in self._files or due & there:
+            return ""
+        called, others = cut(", ".join(sorted(due))), cut(", ".join(sorted(there)))
+        return f"No expectation is of {cut(', '.join(names))}, which would stand in {called}; what is there is {others}."
 
     def for_(self, implementation: str) -> ImplementationExpectations:
         """Those of an implementation; the same object each time."""

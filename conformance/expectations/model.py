@@ -8,13 +8,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from conformance.data import Data
 from conformance.records.model import Environment
 from conformance.verdict import Outcome
 
-Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
-Cases = Literal["all"] | tuple[Digest, ...]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
+Cases = Literal["all", "none"] | tuple[Digest, ...]
 LONGEST_STEM = 100  # bytes; most file systems take names of 255, of which endings need some
 TEXT_CONDITIONS = ("platform", "machine", "instruction_set")
 
@@ -22,9 +23,10 @@ TEXT_CONDITIONS = ("platform", "machine", "instruction_set")
 class Expected(Data, frozen=True, kw_only=True):
     """A known failure: these golden and designed cases of ``requirement`` have this ``outcome``, and why.
 
-    ``cases`` "all" are those that run; ``dtypes`` narrows the choice where given. Random cases in these dtypes may fail too,
-    unless ``random`` is false. ``when`` names the environments in which this holds: ``platform``,
-    ``machine``, ``instruction_set`` (a word or a list of them), ``python`` or any package (a range of versions, ">=2.5,<3").
+    ``cases`` "all" are those that run, "none", which is () here, leaves the random ones; ``dtypes`` narrows the choice where
+    given. Random cases in these dtypes may fail too, unless ``random`` is false. ``when`` names the environments in which this
+    holds: ``platform``, ``machine``, ``instruction_set`` (a word or a list of them), ``python`` or any package (a range of
+    versions, ">=2.5,<3").
     """
 
     requirement: str
@@ -35,6 +37,11 @@ class Expected(Data, frozen=True, kw_only=True):
     dtypes: tuple[str, ...] = ()
     random: bool = True
     when: dict[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cases == "none":
+            msgspec.structs.force_setattr(self, "cases", ())
 
     def covers(self, dtype: str) -> bool:
         return not self.dtypes or dtype in self.dtypes
@@ -78,10 +85,18 @@ def unmet(conditions: Conditions, environment: Environment) -> str:
             assert isinstance(condition, str), "checked when loaded"
             wanted = (condition,)
             here, lack = environment.python if name == "python" else environment.packages.get(name), "not installed"
-            met = here is not None and SpecifierSet(condition).contains(here, prereleases=True)
+            met = here is not None and _within(here, condition)
         if not met:
             return f"{name} {' or '.join(wanted)}, which here is {here or lack}"
     return ""
+
+
+def _within(version: str, condition: str) -> bool:
+    """Whether the version is in the range; what is no version, as a record file may claim, is in none."""
+    try:
+        return SpecifierSet(condition).contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return False
 
 
 def file_stem(implementation: str) -> str:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance import files
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.expectations.file import ExpectationsFile
 from conformance.expectations.judging import alike
-from conformance.expectations.load import parse, text_of
+from conformance.expectations.load import parse
 from conformance.expectations.model import Cases, Entry, Expected, ExpectedAnswer, file_stem
 from conformance.records.model import CONFORMANCE_TIERS, Case, Item
 from conformance.records.run import Run
 from conformance.specification import conventions
+from conformance.user_files import demand_path, read_text, reason
 from conformance.verdict import Outcome
 
 TO_BE_REVIEWED = "to be reviewed"
@@ -25,11 +26,13 @@ def update(run: Run, folder: Path | str) -> list[Path]:
     reviewed". All files are written or none. Raises UsageError for a file that is no expectations file or cannot be written.
     """
     changed: dict[Path, str] = {}
+    folder = demand_path(folder)
     for implementation in run.implementations:
-        path = Path(folder) / f"{file_stem(implementation)}.toml"
-        before = text_of(path, "expectations") if path.exists() else ""
+        path = folder / f"{file_stem(implementation)}.toml"
+        before = read_text(path, "expectations") if path.exists() else ""
         after = _updated(run, implementation, before, str(path))
         if after != before:
+            parse(after, f"What the records make of {cut(str(path))}")  # it could not be read again, were the records of no run
             changed[path] = after
     _write(changed)
     return list(changed)
@@ -177,5 +180,5 @@ def _with_cases(entry: Expected, digests: set[str]) -> Expected:
 def _write(texts: Mapping[Path, str]) -> None:
     try:
         files.write_all(texts)
-    except OSError as error:
-        raise UsageError(f"The expectations cannot be written to {', '.join(map(str, texts))}: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The expectations cannot be written to {cut(', '.join(map(str, texts)))}: {reason(error)}.") from None

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import click
 from rich.console import Console
 from rich.progress import Progress
 
@@ -14,6 +13,7 @@ from conformance.exit_codes import ExitCode, exit_code
 from conformance.faults import alarms, kill_tables, kills
 from conformance.faults import compare as comparison
 from conformance.specification.coverage import coverage, sentences, table
+from conformance.terminal_text import say
 
 ALL = "*"
 _Result = TypeVar("_Result")
@@ -36,9 +36,9 @@ def kill(only: str, matrix: bool, out: Path | None, processes: int | None = None
     faults = kills.chosen(only)
     pairs = sum(len(fault.dtypes) for fault in faults)
     found = with_bar("faults", pairs, lambda progress: kills.run(faults, matrix, processes, progress, thin))
-    click.echo(kill_tables.render(found))
+    say(kill_tables.render(found))
     if only == ALL:
-        click.echo(sizes_asked())
+        say(sizes_asked())
     if out is not None:
         write(out / "faults.md", f"# Faults\n\n{kill_tables.render(found, 'github')}\n")
         write(out / "faults.json", kill_tables.as_json(found))
@@ -49,7 +49,7 @@ def compare(only: str, out: Path | None, processes: int | None = None) -> ExitCo
     """Prints how faults that match ``only``, and honest outputs, fare by the rules of other suites; writes ``compared.md``."""
     jobs = comparison.jobs_for(kills.chosen(only))
     found = with_bar("faults", sum(map(comparison.size, jobs)), lambda progress: comparison.run(jobs, processes, progress))
-    click.echo(comparison.render(found))
+    say(comparison.render(found))
     if out is not None:
         write(out / "compared.md", f"# Rules compared\n\n{comparison.render(found, 'github')}\n")
     return ExitCode.AS_EXPECTED
@@ -58,7 +58,7 @@ def compare(only: str, out: Path | None, processes: int | None = None) -> ExitCo
 def honest(seeds: int, out: Path | None, processes: int | None = None) -> ExitCode:
     """Prints how near implementations that are right come to their budgets, and every false alarm; writes ``honest.md``."""
     found = with_bar("seeds", seeds, lambda progress: alarms.run(seeds, processes=processes, progress=progress))
-    click.echo(alarms.render(found, seeds))
+    say(alarms.render(found, seeds))
     if out is not None:
         write(out / "honest.md", f"# Implementations that are right\n\n{alarms.render(found, seeds, 'github')}\n")
     return exit_code(unexpected=len(found.found), enough_cases=found.cases > 0)
@@ -77,4 +77,4 @@ def write(path: Path, text: str) -> None:
         files.write(path, text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
-    click.echo(f"wrote {path}")
+    say(f"wrote {path}")

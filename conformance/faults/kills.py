@@ -14,7 +14,7 @@ from functools import cache, partial
 import numpy as np
 
 from conformance.checks.items import Effort, ItemRun
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
 from conformance.faults.functions import implementation_of
@@ -240,7 +240,7 @@ def chosen(pattern: str) -> list[Fault]:
     """The faults whose id matches ``pattern`` as file names do. Raises UsageError where none does."""
     found = [fault for fault in catalogue().values() if fnmatchcase(fault.id, pattern)]
     if not found:
-        raise UsageError(f"No fault matches {pattern!r}: docs/faults.md lists them all.")
+        raise UsageError(f"No fault matches {quoted(pattern)}: docs/faults.md lists them all.")
     return found
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import tomlkit
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut, quoted
 from conformance.problem import Problem, parse
 
 FILE_NAME = "definitions.toml"
@@ -53,13 +53,15 @@ class Definition:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise UsageError(f"The golden id {self.id!r} is not of the form GOLD-0001.")
+            raise UsageError(f"The golden id {quoted(self.id)} is not of the form GOLD-0001.")
         match = _REQUIREMENT.fullmatch(self.requirement)
         if not match:
-            raise UsageError(f"{self.id}: {self.requirement!r} is no requirement id such as ATT-MASK-003.")
+            raise UsageError(f"{self.id}: {quoted(self.requirement)} is no requirement id such as ATT-MASK-003.")
         for name in ("note", "source"):
             if not getattr(self, name).strip():
                 raise UsageError(f"{self.id}: the {name} is empty; say what the case is for and where it comes from.")
+        if self.file and not re.fullmatch(r"[a-z0-9_-]+", self.file):
+            raise UsageError(f"{self.id}: {quoted(self.file)} is no name of a golden file, such as masking.")
         if not self.file:
             object.__setattr__(self, "file", FILE_OF_AREA[match[1]])
 
@@ -95,8 +97,8 @@ def read_definitions(folder: Path) -> Definitions:
         cases = tuple(Definition(**entry) for entry in document.get("case", ()))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, TypeError, UsageError) as error:
-        raise UsageError(f"{path} is no list of golden cases: {error}") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
+        raise UsageError(f"{path} is no list of golden cases: {cut(str(error))}") from None
     numbers = [case.number for case in cases]
     if numbers != sorted(set(numbers)):
         raise UsageError(f"{path} does not list its cases by ascending id, each once: append new cases at its end.")

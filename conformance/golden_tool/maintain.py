@@ -11,7 +11,7 @@ import numpy as np
 from conformance import files as whole
 from conformance.cases.golden import forget
 from conformance.cases.golden_files import Tensors, json_to_bytes, read_json, read_tensors, tensors_to_bytes
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.golden_tool.definitions import FILE_NAME, Definition, Definitions, read_definitions, with_appended
 from conformance.golden_tool.make import Made, make
 from conformance.resources import golden_folder
@@ -201,7 +201,7 @@ def read_schema(folder: Path) -> dict[str, Any]:
 def _demand_requirement(definition: Definition) -> None:
     requirement = requirements().get(definition.requirement)
     if requirement is None:
-        raise UsageError(f"There is no requirement {definition.requirement}: see docs/specification.md for those there are.")
+        raise UsageError(f"There is no requirement {cut(definition.requirement)}: see docs/specification.md for those there are.")
     if requirement.operation != definition.parsed().operation:
         raise UsageError(f"{definition.requirement} is about {requirement.operation}, not {definition.parsed().operation}.")
 

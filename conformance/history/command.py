@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, cut
 from conformance.history.plot import write_plot
 from conformance.history.rendering import FORMATS
 from conformance.history.trend import trends
@@ -17,7 +17,7 @@ def history(runs: Sequence[Path], form: str, patterns: Sequence[str], plot: Path
     chosen = [trend for trend in found if not patterns or any(fnmatchcase(trend.implementation, p) for p in patterns)]
     if not chosen:
         names = ", ".join(trend.implementation for trend in found) or "none"
-        raise UsageError(f"No implementation of these runs is meant by {', '.join(patterns) or 'them'}: there are {names}.")
+        raise UsageError(f"No implementation of these runs is meant by {cut(', '.join(patterns)) or 'them'}: there are {names}.")
     if plot is not None:
         write_plot(chosen, plot, runs)
     return FORMATS[form](chosen)

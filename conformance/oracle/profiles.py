@@ -6,7 +6,7 @@ Names and numbers are the project's own. With u the unit roundoff of the output 
 from dataclasses import dataclass, replace
 
 from conformance.dtypes import float_type
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 
 _A = 2.0**-24
 _TF32 = 2.0**-11
@@ -80,7 +80,9 @@ def roundoffs(profile: str, dtype: str) -> Roundoffs:
     name, _, addition = declared.partition("+")
     if name not in PROFILES or (addition and addition not in ADDITIONS):
         known = ", ".join(PROFILES)
-        raise UsageError(f"Unknown numerics profile {profile!r}: use one of {known}, with +{' or +'.join(ADDITIONS)} or without.")
+        raise UsageError(
+            f"Unknown numerics profile {quoted(profile)}: use one of {known}, with +{' or +'.join(ADDITIONS)} or without."
+        )
     unit = _of_base(name, dtype)
     if addition:
         unit = replace(unit, log_sum_exp=unit.scores, merges=unit.accumulator if addition == "merges" else 0.0)

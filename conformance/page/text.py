@@ -3,10 +3,12 @@
 import math
 import re
 
+from conformance.terminal_text import REPLACEMENT, printable
+
 NAME = 80  # characters of a name
 IN_PLOTS = 19  # characters of a name in a plot
 LINE = 2000  # characters of a message, a reason, a problem, a command
-_UNSPEAKABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNSPEAKABLE = re.compile("[\ufffe\uffff]")  # of HTML alone
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN = re.compile(r"[A-Za-z0-9-]{1,40}")
 
@@ -14,7 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]{1,40}")
 def clean(text: str, limit: int = LINE) -> str:
     """The text without what HTML cannot hold, cut where it is longer than ``limit``."""
     shortened = text if len(text) <= limit else f"{text[: limit - 1]}…"
-    return _UNSPEAKABLE.sub("\N{REPLACEMENT CHARACTER}", shortened)
+    return _UNSPEAKABLE.sub(REPLACEMENT, printable(shortened))
 
 
 def anchor(identifier: str, number: int) -> str:

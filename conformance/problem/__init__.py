@@ -1,6 +1,6 @@
 """Problems: attention computations as data, with a text form from which each can be rebuilt bit for bit."""
 
-from conformance.errors import ProblemError
+from conformance.errors import ProblemError, quoted
 from conformance.problem.attention import CAUSAL, LAYOUTS, MASK_FORMS, AttentionProblem
 from conformance.problem.multihead import MultiHeadProblem
 from conformance.problem.recipe import Cookbook, Recipe
@@ -20,7 +20,7 @@ def parse(text: str) -> Problem:
     """
     operation = text.split(maxsplit=1)[0] if text.strip() else ""
     if operation not in PROBLEM_TYPES:
-        raise ProblemError(f"A problem text begins with one of {', '.join(PROBLEM_TYPES)}, not with {operation!r}.")
+        raise ProblemError(f"A problem text begins with one of {', '.join(PROBLEM_TYPES)}, not with {quoted(operation)}.")
     return PROBLEM_TYPES[operation].from_text(text)
 
 

@@ -64,6 +64,9 @@ class AttentionProblem:
         for name, recipe in (("mask", self.mask), ("bias", self.bias)):
             if recipe is not None:
                 fields_of.one_of(f"the form of {name}", recipe.form, MASK_FORMS)
+        fields_of.amplitudes(values=self.values, mask=self.mask, bias=self.bias)
+        fields_of.size(self.batch, self.heads, self.query_length, self.width)
+        fields_of.size(self.batch, self.kv_heads, self.key_length, max(self.width, self.value_width))
         fields_of.fitting(self.key_lengths, self.batch, self.key_length)
 
     @cached_property

@@ -70,6 +70,10 @@ class MultiHeadProblem:
             self.weights == "full" or self.model_width == self.inner_width == self.value_inner_width,
             "weights=shared needs the model width to equal the inner widths.",
         )
+        fields_of.amplitudes(values=self.values, mask=self.mask)
+        widest = max(self.model_width, self.inner_width, self.value_inner_width)
+        fields_of.size(self.batch, max(self.query_length, self.key_length), widest)
+        fields_of.size(widest, widest)
         fields_of.fitting(self.key_lengths, self.batch, self.key_length)
 
     @cached_property

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import ProblemError
+from conformance.errors import ProblemError, quoted
 
+LARGEST_SEED = 2**64 - 1
 _PATTERN = re.compile(
     r"(?P<name>[a-z][a-z0-9-]*)\.(?P<version>[0-9]{1,9})(?::(?P<form>[a-z0-9]+))?(?:\*(?P<argument>[-+.0-9a-z]+))?(?:#(?P<seed>[0-9]{1,20}))?"
 )
@@ -41,13 +42,18 @@ class Recipe:
     def parse(cls, text: str, field: str) -> "Recipe":
         match = _PATTERN.fullmatch(text)
         if not match:
-            raise ProblemError(f"{field}={text!r} is not of the form name.version[:form][*argument]#seed, such as gaussian.1#42.")
+            raise ProblemError(
+                f"{field}={quoted(text)} is not of the form name.version[:form][*argument]#seed, such as gaussian.1#42."
+            )
         argument = match["argument"]
         try:
             number = None if argument is None else float(argument)
         except ValueError:
-            raise ProblemError(f"The argument {argument!r} of {field}={text!r} is not a number.") from None
-        return cls(match["name"], int(match["seed"] or 0), match["form"] or "", number, int(match["version"]))
+            raise ProblemError(f"The argument {quoted(argument)} of {field}={quoted(text)} is not a number.") from None
+        seed = int(match["seed"] or 0)
+        if seed > LARGEST_SEED:
+            raise ProblemError(f"The seed of {field}={quoted(text)} has more than 64 bits.")
+        return cls(match["name"], seed, match["form"] or "", number, int(match["version"]))
 
 
 class Cookbook:
@@ -74,11 +80,11 @@ class Cookbook:
     def find(self, recipe: Recipe) -> Callable[..., Any]:
         """The function that makes ``recipe``; raises ProblemError for an unknown name or another version."""
         if recipe.name not in self._entries:
-            raise ProblemError(f"Unknown {self.field} {recipe.name!r}: there are {', '.join(self._entries)}.")
+            raise ProblemError(f"Unknown {self.field} {quoted(recipe.name)}: there are {', '.join(self._entries)}.")
         version, function = self._entries[recipe.name]
         if recipe.version != version:
             raise ProblemError(
-                f"This suite has version {version} of {self.field} {recipe.name!r}, the text asks for version {recipe.version}: "
-                "use the suite version that wrote it."
+                f"This suite has version {version} of {self.field} {quoted(recipe.name)}, the text asks for version "
+                f"{recipe.version}: use the suite version that wrote it."
             )
         return function

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from conformance.dtypes import float_type
+from conformance.errors import cut
 from conformance.problem import text as fields_of
 from conformance.problem.recipe import Recipe
 
@@ -43,10 +44,12 @@ class SinusoidalProblem:
         float_type(self.dtype)
         fields_of.one_of("arrangement", self.arrangement, ("default", *ARRANGEMENTS))
         fields_of.one_of("frequencies", self.frequencies, ("default", *FREQUENCIES))
+        fields_of.amplitudes(values=self.values)
+        fields_of.size(max(self.batch, 1), self.length, self.width)
         fields_of.demand(self.batch >= 0, f"batch={self.batch} must not be negative.")
         fields_of.demand(
             self.rows is None or all(0 <= row < self.length for row in self.rows),
-            f"rows={self.rows} must be positions below the length {self.length}.",
+            f"rows={cut(str(self.rows))} must be positions below the length {self.length}.",
         )
 
     @cached_property

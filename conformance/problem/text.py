@@ -1,12 +1,16 @@
 """The text form of problems: ``operation key=value key=value …`` in a fixed order, defaults left out."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 
-from conformance.errors import ProblemError
+from conformance.errors import ProblemError, cut, quoted
 from conformance.problem.recipe import Recipe
 
 LONGEST_NUMBER = 18  # digits, so that it fits into 64 bits
+LARGEST_ARRAY = 2**33  # elements; an array of float32 then has 32 GiB
+LARGEST_ARGUMENT = 1e38  # nearly the largest number of float32
+MAY_BE_ZERO = ("few-bits",)  # value laws that are about V, for which a query of zeros is as good as any
 
 
 def split_fields(text: str, known: Iterable[str]) -> dict[str, str]:
@@ -16,11 +20,11 @@ def split_fields(text: str, known: Iterable[str]) -> dict[str, str]:
     for word in text.split()[1:]:
         name, equals, value = word.partition("=")
         if not equals or not value:
-            raise ProblemError(f"{word!r} in the problem text is not of the form name=value.")
+            raise ProblemError(f"{quoted(word)} in the problem text is not of the form name=value.")
         if name not in known:
-            raise ProblemError(f"The problem text has an unknown field {name!r}: known are {', '.join(known)}.")
+            raise ProblemError(f"The problem text has an unknown field {quoted(name)}: known are {', '.join(known)}.")
         if name in fields:
-            raise ProblemError(f"The problem text gives {name!r} twice.")
+            raise ProblemError(f"The problem text gives {quoted(name)} twice.")
         fields[name] = value
     return fields
 
@@ -40,13 +44,13 @@ def integers(fields: Mapping[str, str], name: str, separator: str, count: int | 
     """A field of whole numbers, such as ``length=5/7``; one number stands for all ``count`` of them."""
     parts = required(fields, name).split(separator)
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise ProblemError(f"{name}={fields[name]!r} is not made of whole numbers separated by {separator!r}.")
+        raise ProblemError(f"{name}={quoted(fields[name])} is not made of whole numbers separated by {quoted(separator)}.")
     if count is not None and len(parts) == 1:
         parts *= count
     if count is not None and len(parts) != count:
-        raise ProblemError(f"{name}={fields[name]!r} has {len(parts)} numbers where {count} are due.")
+        raise ProblemError(f"{name}={quoted(fields[name])} has {len(parts)} numbers where {count} are due.")
     if max(map(len, parts)) > LONGEST_NUMBER:
-        raise ProblemError(f"{name}={fields[name][:40]}… is a number of more than {LONGEST_NUMBER} digits.")
+        raise ProblemError(f"{name}={cut(fields[name], 40)} is a number of more than {LONGEST_NUMBER} digits.")
     return tuple(map(int, parts))
 
 
@@ -54,9 +58,11 @@ def number(fields: Mapping[str, str], name: str) -> float | None:
     if name not in fields:
         return None
     try:
-        return float(fields[name])
+        value = float(fields[name])
     except ValueError:
-        raise ProblemError(f"{name}={fields[name]!r} is not a number.") from None
+        raise ProblemError(f"{name}={quoted(fields[name])} is not a number.") from None
+    demand(math.isfinite(value), f"{name}={cut(fields[name])} must be a finite number.")
+    return value
 
 
 def recipes(fields: Mapping[str, str], name: str) -> tuple[Recipe, ...]:
@@ -79,7 +85,7 @@ def demand(condition: bool, message: str) -> None:
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
-        raise ProblemError(f"{name}={value!r} is not one of {', '.join(allowed)}.")
+        raise ProblemError(f"{name}={quoted(value)} is not one of {', '.join(allowed)}.")
 
 
 def positive(**sizes: int) -> None:
@@ -88,11 +94,31 @@ def positive(**sizes: int) -> None:
             raise ProblemError(f"{name}={size} must be at least 1.")
 
 
+def amplitudes(**recipes: Recipe | None) -> None:
+    """Raises ProblemError where the argument of a value law, a mask or a bias is no ordinary number: an output of NaN would be
+    due, which many a wrong implementation gives. (Edits put such numbers where they are asked for.)"""
+    for name, recipe in recipes.items():
+        if recipe is None or recipe.argument is None:
+            continue
+        ordinary = abs(recipe.argument) <= LARGEST_ARGUMENT  # false for NaN
+        demand(ordinary, f"{name}={recipe} must have a finite argument, not beyond {LARGEST_ARGUMENT:g}.")
+        zero = name == "values" and recipe.argument == 0 and recipe.name not in MAY_BE_ZERO
+        demand(not zero, f"{name}={recipe} makes nothing of its law: give another argument than 0, or none.")
+
+
+def size(*sizes: int) -> None:
+    """Raises ProblemError for an array that is larger than any machine can be asked to hold."""
+    count = math.prod(sizes)
+    demand(
+        count <= LARGEST_ARRAY, f"An array of {' × '.join(map(str, sizes))} elements is too large: {LARGEST_ARRAY} are the most."
+    )
+
+
 def fitting(lengths: tuple[int, ...] | None, batch: int, key_length: int) -> None:
     """Raises ProblemError unless there is a key length from 0 to ``key_length`` for each batch row, or none at all."""
     demand(
         lengths is None or (len(lengths) == batch and all(0 <= n <= key_length for n in lengths)),
-        f"lengths={lengths} must be {batch} numbers from 0 to the key length {key_length}.",
+        f"lengths={cut(str(lengths))} must be {batch} numbers from 0 to the key length {key_length}.",
     )
 
 

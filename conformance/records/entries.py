@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from conformance.errors import cut
 from conformance.records.distribution import distribution_of
 from conformance.records.model import ImplementationEntry, RequirementEntry
+from conformance.terminal_text import printable
+from conformance.user_files import LONGEST_NAME
 
 if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the specification
     from conformance.adapter import Implementation
@@ -22,9 +25,9 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
     return ImplementationEntry(
         name=implementation.name,
         operation=implementation.operation,
-        framework=implementation.framework.name,
-        framework_version=None if missing else implementation.framework.version(),
-        device=support.device,
+        framework=_line(implementation.framework.name),
+        framework_version=None if missing else _line(implementation.framework.version()),
+        device=_line(support.device),
         dtypes=tuple(support.dtypes),
         profile={
             dtype: support.judged_by(dtype)
@@ -35,7 +38,7 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         routes={feature: tuple(routes) for feature, routes in support.routes.items()},
         layouts=tuple(support.layouts),
         conventions=dict(support.conventions),
-        source=implementation.source,
+        source=_line(implementation.source),
         missing=missing,
         lacks=declared_lacking(implementation),
         unread=unread(implementation),
@@ -44,8 +47,8 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         taken_away=taken_away(implementation),
         narrowed=narrowed(implementation),
         scale_dtype=support.scale_dtype,
-        distribution=found[0] if found else None,
-        distribution_version=found[1] if found else None,
+        distribution=_line(found[0]) if found else None,
+        distribution_version=_line(found[1]) if found else None,
     )
 
 
@@ -53,3 +56,8 @@ def requirement_entry(requirement: "Requirement") -> RequirementEntry:
     return RequirementEntry(
         id=requirement.id, area=requirement.area, operation=requirement.operation, sentence=requirement.sentence
     )
+
+
+def _line(text: str) -> str:
+    """The text as records may have it: what a framework says of itself may be anything."""
+    return cut(printable(str(text)).replace("\n", " ").replace("\t", " "), LONGEST_NAME // 2)

@@ -78,6 +78,6 @@ def _versions(packages: Iterable[str]) -> dict[str, str]:
     for name in packages:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:
+        except (PackageNotFoundError, ValueError, OSError):  # the latter two: what cannot be the name of a package
             continue
     return found

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.records.model import Header, ImplementationEntry
 from conformance.shards import Shard
 
@@ -106,7 +106,7 @@ def demand_listed(header: Header) -> None:
     strange = selected((header,)) - requirement_pairs(header) - convention_pairs(header)
     if strange:
         identifier, name = min(strange)
-        raise UsageError(f"{identifier!r} is due of {name!r}, and is not listed as asked of it")
+        raise UsageError(f"{quoted(identifier)} is due of {quoted(name)}, and is not listed as asked of it")
 
 
 def _is_asked(entry: ImplementationEntry) -> bool:

@@ -1,5 +1,7 @@
 """One record and its line of JSON."""
 
+import re
+
 import msgspec
 
 from conformance.errors import UsageError
@@ -11,6 +13,7 @@ class NewerSchemaError(UsageError):
     """The line is a header of a later version of the suite, and nothing is wrong with it."""
 
 
+_OF_PATTERNS = re.compile(r"`str` matching regex '.*'(?= - at|$)")  # which are not for reading
 _DECODER = msgspec.json.Decoder(Line)
 
 
@@ -51,7 +54,7 @@ def decode(line: bytes | str) -> Line:
             raise NewerSchemaError(
                 f"it has records schema {newer}, and this version reads {SCHEMA_VERSION}: upgrade attention-conformance"
             ) from None
-        raise UsageError(str(error).rstrip(".")) from None
+        raise UsageError(_OF_PATTERNS.sub("`str` of another form", str(error)).rstrip(".")) from None
 
 
 def _newer_schema(line: bytes | str) -> int | None:

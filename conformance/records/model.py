@@ -7,14 +7,15 @@ import msgspec
 from msgspec import Meta
 
 from conformance.accuracy import AccuracyEntry
-from conformance.data import Count, Data, Number
+from conformance.data import Count, Data, Identifier, Integer, Name, Number, Text, Word
 from conformance.oracle.profiles import UNDECLARED
 from conformance.records.unrun import Unrun
 from conformance.verdict import Outcome
 
 SCHEMA_VERSION: Final = 1
 
-Seconds = Annotated[float, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]  # ratios and shares, too: sums and products of them are numbers
+Exponent = Annotated[float, Meta(ge=-1e3, le=1e3)]
 Time = Annotated[datetime, Meta(tz=True)]
 Tier = Literal["quick", "full", "exhaustive", "custom"]
 Stratum = Literal["golden", "designed", "random"]
@@ -27,14 +28,14 @@ class Environment(Data, frozen=True, kw_only=True):
     """Where the run took place. ``platform`` as Python's sys.platform, ``memory`` in bytes, ``instruction_set`` the best one of
     the processor that is known to change results, ``packages`` the installed versions."""
 
-    python: str
-    platform: str
-    machine: str
+    python: Text
+    platform: Text
+    machine: Text
     cpu: str
     cores: Count
     memory: Count | None
-    instruction_set: str | None
-    packages: dict[str, str]
+    instruction_set: Word | None
+    packages: dict[Word, Text]
 
 
 class ImplementationEntry(Data, frozen=True, kw_only=True):
@@ -46,28 +47,28 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     judgement, in words. ``scale_dtype``: in which the scale is held, where that is declared. ``distribution``: from which it
     comes, null for a file. ``missing``: why it cannot run here."""
 
-    name: str
-    operation: str
-    framework: str
-    framework_version: str | None
-    device: str
-    dtypes: tuple[str, ...]
-    profile: dict[str, str]
-    features: tuple[str, ...]
-    routes: dict[str, tuple[str, ...]]
-    layouts: tuple[str, ...]
-    conventions: dict[str, str]
-    source: str
+    name: Name
+    operation: Word
+    framework: Text
+    framework_version: Text | None
+    device: Text
+    dtypes: tuple[Word, ...]
+    profile: dict[Word, Word]
+    features: tuple[Word, ...]
+    routes: dict[Word, tuple[Word, ...]]
+    layouts: tuple[Word, ...]
+    conventions: dict[Identifier, Text]
+    source: Text
     missing: str | None
-    lacks: tuple[str, ...] = ()
+    lacks: tuple[Word, ...] = ()
     unread: tuple[str, ...] = ()
     limits: str = ""
     own_not_asked: tuple[str, ...] = ()
     taken_away: tuple[str, ...] = ()
     narrowed: tuple[str, ...] = ()
-    scale_dtype: str | None = None
-    distribution: str | None = None
-    distribution_version: str | None = None
+    scale_dtype: Word | None = None
+    distribution: Text | None = None
+    distribution_version: Text | None = None
 
     def judged_by(self, dtype: str) -> str:
         """The numerics profile under which the results in a dtype count."""
@@ -77,9 +78,9 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
 class RequirementEntry(Data, frozen=True, kw_only=True):
     """A requirement that the run asked for."""
 
-    id: str
-    area: str
-    operation: str
+    id: Identifier
+    area: Identifier
+    operation: Word
     sentence: str
 
 
@@ -91,19 +92,19 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     all of them were, or where an older version did not say."""
 
     schema: Literal[1] = SCHEMA_VERSION
-    suite: str
-    specification: str
+    suite: Word
+    specification: Word
     started: Time
-    seed: int
+    seed: Integer
     tier: Tier
-    shard: Annotated[str, Meta(pattern=r"^([1-9][0-9]*/[1-9][0-9]*)?$")] = ""
+    shard: Annotated[str, Meta(pattern=r"^([1-9][0-9]{0,3}/[1-9][0-9]{0,3})?$(?!\n)")] = ""
     selection: str = ""
     command: str
     environment: Environment
     implementations: tuple[ImplementationEntry, ...]
     requirements: tuple[RequirementEntry, ...]
-    conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    due: dict[str, tuple[str, ...]] | None = None
+    conventions: dict[Identifier, tuple[Word, ...]] = msgspec.field(default_factory=dict)
+    due: dict[Name, tuple[Identifier, ...]] | None = None
 
 
 class Counts(Data, frozen=True, kw_only=True):
@@ -141,8 +142,8 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     ``seconds`` is wall time, ``implementation_seconds`` the part inside the implementation.
     ``observations`` are worth knowing and never judged."""
 
-    requirement: str
-    implementation: str
+    requirement: Identifier
+    implementation: Name
     outcome: Outcome
     status: StatusWord
     reason: str = ""
@@ -150,13 +151,13 @@ class Item(Data, frozen=True, kw_only=True, tag_field="kind", tag="item"):
     calls: Count = 0
     compiled: Count | None = None
     lacking: dict[str, Count] = msgspec.field(default_factory=dict)
-    dtypes: dict[str, DtypeResult] = msgspec.field(default_factory=dict)
+    dtypes: dict[Word, DtypeResult] = msgspec.field(default_factory=dict)
     examples: Count = 0
     seconds: Seconds = 0.0
     implementation_seconds: Seconds = 0.0
     accuracy: tuple[AccuracyEntry, ...] = ()
-    without: tuple[str, ...] = ()
-    observations: dict[str, str | bool | int | float] = msgspec.field(default_factory=dict)
+    without: tuple[Word, ...] = ()
+    observations: dict[str, str | bool | Integer | float] = msgspec.field(default_factory=dict)
 
 
 Cells = tuple[tuple[Number, ...], ...]
@@ -178,7 +179,7 @@ class Picture(Data, frozen=True, kw_only=True):
     want: Cells
     r: Cells
     keys: tuple[Count, ...] = ()
-    visible: tuple[Annotated[str, Meta(pattern=r"^[#+.]+$")], ...] = ()
+    visible: tuple[Annotated[str, Meta(pattern=r"^[#+.]+$(?!\n)")], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("got", "want", "r"):
@@ -198,17 +199,17 @@ class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
 
     NUMBERS = ("r", "got", "want", "budget")
 
-    id: Annotated[str, Meta(pattern=r"^[^/\s]+/[^/\s]+$")]
-    requirement: str
-    implementation: str
+    id: Annotated[str, Meta(pattern=r"^[A-Z0-9]+(-[A-Z0-9]+)*/[0-9a-f]{12}$(?!\n)", max_length=200)]
+    requirement: Identifier
+    implementation: Name
     stratum: Stratum
-    dtype: str
+    dtype: Word
     text: str
-    route: str = "native"
+    route: Text = "native"
     outcome: Outcome
     message: str = ""
     r: Number | None = None
-    index: tuple[int, ...] | None = None
+    index: tuple[Integer, ...] | None = None
     got: Number | None = None
     want: Number | None = None
     budget: Number | None = None
@@ -229,10 +230,10 @@ class Convention(Data, frozen=True, kw_only=True, tag_field="kind", tag="convent
     holds, by answer, the places in which it was observed, in words; ``message`` says what the answer means, or what to do.
     ``declined``: how many calls of the question the implementation declined; ``skipped``: it was not asked, by request."""
 
-    id: str
-    implementation: str
-    declared: str | None
-    observed: str | None
+    id: Identifier
+    implementation: Name
+    declared: Text | None
+    observed: Text | None
     agrees: bool | None
     status: StatusWord
     reason: str = ""
@@ -252,18 +253,18 @@ class Timing(Data, frozen=True, kw_only=True, tag_field="kind", tag="timing"):
 
     NUMBERS = ("r",)
 
-    implementation: str
-    operation: str
-    suite: str = "cpu-small"
-    shape: str
-    dtype: str
+    implementation: Name
+    operation: Word
+    suite: Word = "cpu-small"
+    shape: Text
+    dtype: Word
     passes: Passes = "forward"
-    device: str = "cpu"
+    device: Text = "cpu"
     outcome: Outcome
     calls: Count
     flops: Count
     bytes: Count = 0
-    baseline: str
+    baseline: Text
     median_seconds: Seconds | None = None
     low_quartile_seconds: Seconds | None = None
     high_quartile_seconds: Seconds | None = None
@@ -284,29 +285,35 @@ class Growth(Data, frozen=True, kw_only=True, tag_field="kind", tag="growth"):
     laws fitted to them (naive attention: 2; memory of a fused one: 1). ``peak_bytes`` beyond inputs and output. ``outcome`` and
     ``status`` are those of the length at which it ended, if it did before the last."""
 
-    implementation: str
-    operation: str
-    dtype: str
+    implementation: Name
+    operation: Word
+    dtype: Word
     passes: Passes = "forward"
     outcome: Outcome
     lengths: tuple[Count, ...]
     seconds: tuple[Seconds, ...] = ()
     peak_bytes: tuple[Count | None, ...] = ()
-    time_exponent: float | None = None
-    memory_exponent: float | None = None
+    time_exponent: Exponent | None = None
+    memory_exponent: Exponent | None = None
     status: StatusWord = "expected"
     message: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("seconds", "peak_bytes"):
+            if len(getattr(self, name)) != len(self.lengths):
+                raise ValueError(f"{name} of a growth are not one for each of its lengths")
 
 
 class SelfComparison(Data, frozen=True, kw_only=True, tag_field="kind", tag="self-comparison"):
     """An implementation timed against itself, as if it were two: the ratio must be 1 within the ``tolerance``, and its 95 %
     interval must hold 1, or the ratios of the same run say nothing."""
 
-    implementation: str
-    operation: str
-    suite: str
-    shape: str
-    dtype: str
+    implementation: Name
+    operation: Word
+    suite: Word
+    shape: Text
+    dtype: Word
     ratio: Seconds
     ratio_low: Seconds
     ratio_high: Seconds
@@ -328,22 +335,22 @@ class Explanation(Data, frozen=True, kw_only=True):
     NUMBERS = ("r",)
 
     sign: str
-    faults: tuple[str, ...]
+    faults: tuple[Word, ...]
     explained: Count
     failing: Count
     passing: Count
     fresh: Count
     r: Number | None = None
-    alike: tuple[str, ...] = ()
+    alike: tuple[Word, ...] = ()
     sentence: str
-    requirements: tuple[str, ...] = ()
+    requirements: tuple[Identifier, ...] = ()
 
 
 class Diagnosis(Data, frozen=True, kw_only=True, tag_field="kind", tag="diagnosis"):
     """What explains the unexpected failures of an implementation. ``failing`` and ``passing`` problems were run again, of which
     ``vanished`` had failed before and passed then. ``remarks`` are sentences on failures that no fault explains."""
 
-    implementation: str
+    implementation: Name
     explanations: tuple[Explanation, ...] = ()
     remarks: tuple[str, ...] = ()
     failing: Count = 0

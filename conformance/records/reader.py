@@ -10,6 +10,7 @@ from conformance.records.lines import NewerSchemaError, decode
 from conformance.records.model import Footer, Header, Line
 from conformance.records.run import Run, merge
 from conformance.records.tally import Tally
+from conformance.user_files import read_bytes
 
 TOLD = 300  # characters of what is wrong with a line; a hostile line may be of any length
 
@@ -85,14 +86,7 @@ class _Shard:
 
 
 def _records(path: Path, partial: bool) -> Iterator[tuple[int, Line]]:
-    if path.exists() and not path.is_file():
-        raise UsageError(
-            f"{path} is no regular file: name a record file of attention-conformance, such as reports/records.jsonl."
-        )
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"The record file {path} cannot be read: {error.strerror}.") from None
+    content = read_bytes(path, "record", ": name one of attention-conformance, such as reports/records.jsonl")
     lines = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from conformance.errors import UsageError, told
+from conformance.data import Identifier, Name, Word
+from conformance.errors import UsageError, cut, told
 from conformance.records.model import (
     Case,
     Convention,
@@ -24,6 +25,7 @@ from conformance.records.model import (
 from conformance.records.unrun import Unrun
 from conformance.verdict import Outcome
 
+LONGEST_TEXT = 20_000  # characters of what is recorded; a message may be of any length
 MENDS = 20  # places of one record that are mended, before it is given up
 _PLACE = re.compile(r" - at `\$\.(?P<field>\w+)(?P<rest>[^`]*)`$")
 _STEP = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|(?P<each>\[\.\.\.\])")
@@ -53,36 +55,64 @@ def mended(content: dict[str, Any], error: msgspec.ValidationError) -> bool:
 def in_place_of(record: Line, error: Exception) -> Line:
     """What is recorded where the record cannot be. Raises UsageError for a header or footer, without which there is no run."""
     why = f"the suite failed here: its record could not be written: {told(error)}"
-    name = _text(getattr(record, "implementation", ""))
+    name = _form(getattr(record, "implementation", ""), Name)
     match record:
         case Item():
             return Item(
-                requirement=_text(record.requirement), implementation=name, outcome=Outcome.ERROR, status="unexpected",
+                requirement=_form(record.requirement, Identifier),
+                implementation=name,
+                outcome=Outcome.ERROR,
+                status="unexpected",
                 reason=why,
-            )  # fmt: skip
+            )
         case Case():
             return _case(record, name, why)
         case Convention():
             return Convention(
-                id=_text(record.id), implementation=name, declared=None, observed=None, agrees=None, status="unexpected",
+                id=_form(record.id, Identifier),
+                implementation=name,
+                declared=None,
+                observed=None,
+                agrees=None,
+                status="unexpected",
                 message=why,
-            )  # fmt: skip
+            )
         case Timing():
             return Timing(
-                implementation=name, operation=_text(record.operation), suite=_text(record.suite), shape=_text(record.shape),
-                dtype=_text(record.dtype), outcome=Outcome.ERROR, calls=0, flops=0, baseline=_text(record.baseline),
-                status="unexpected", message=why,
-            )  # fmt: skip
+                implementation=name,
+                operation=_form(record.operation, Word),
+                suite=_form(record.suite, Word),
+                shape=_form(record.shape, Word),
+                dtype=_form(record.dtype, Word),
+                outcome=Outcome.ERROR,
+                calls=0,
+                flops=0,
+                baseline=_form(record.baseline, Word),
+                status="unexpected",
+                message=why,
+            )
         case Growth():
             return Growth(
-                implementation=name, operation=_text(record.operation), dtype=_text(record.dtype), outcome=Outcome.ERROR,
-                lengths=(), status="unexpected", message=why,
-            )  # fmt: skip
+                implementation=name,
+                operation=_form(record.operation, Word),
+                dtype=_form(record.dtype, Word),
+                outcome=Outcome.ERROR,
+                lengths=(),
+                status="unexpected",
+                message=why,
+            )
         case SelfComparison():  # not sound, so that the ratios are not trusted
             return SelfComparison(
-                implementation=name, operation=_text(record.operation), suite=_text(record.suite), shape=_text(record.shape),
-                dtype=_text(record.dtype), ratio=0.0, ratio_low=0.0, ratio_high=0.0, tolerance=0.0,
-            )  # fmt: skip
+                implementation=name,
+                operation=_form(record.operation, Word),
+                suite=_form(record.suite, Word),
+                shape=_form(record.shape, Word),
+                dtype=_form(record.dtype, Word),
+                ratio=0.0,
+                ratio_low=0.0,
+                ratio_high=0.0,
+                tolerance=0.0,
+            )
         case Diagnosis():
             return Diagnosis(implementation=name, remarks=(f"{why}.",))
         case Unrun():
@@ -92,14 +122,14 @@ def in_place_of(record: Line, error: Exception) -> Line:
 
 def _case(record: Case, implementation: str, why: str) -> Case:
     """The item's own outcome counts this case: it keeps what it had."""
-    requirement = _text(record.requirement)
+    requirement = _form(record.requirement, Identifier)
     known = isinstance(record.outcome, Outcome) and record.status in ("expected", "unexpected")
     return Case(
         id=f"{requirement}/{hashlib.sha256(why.encode()).hexdigest()[:12]}",
         requirement=requirement,
         implementation=implementation,
         stratum=record.stratum if record.stratum in ("golden", "designed", "random") else "random",
-        dtype=_text(record.dtype),
+        dtype=_form(record.dtype, Word),
         text=_text(record.text),
         outcome=record.outcome if known else Outcome.ERROR,
         message=why,
@@ -125,20 +155,28 @@ def _as_number_or_text(value: Any) -> Any:
     return item() if callable(item) and getattr(value, "shape", None) == () else _text(value)
 
 
+def _form(value: Any, kind: Any) -> str:
+    """The value where it has the form of the ``kind``, else a word that has."""
+    try:
+        return msgspec.convert(_text(value), kind)
+    except msgspec.ValidationError:
+        return "UNREADABLE"
+
+
 def _text(value: Any) -> str:
     try:
         text = str(value)
     except Exception as error:
         text = told(error)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return cut(text, LONGEST_TEXT).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _speakable(value: Any) -> Any:
-    """Infinities and NaN as strings, and in strings what UTF-8 lacks as escapes, at any depth."""
+    """Infinities and NaN as strings, in strings what UTF-8 lacks as escapes, endless ones cut, at any depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, str):
-        return value if value.isascii() else _text(value)
+        return value if value.isascii() and len(value) <= LONGEST_TEXT else _text(value)
     if isinstance(value, dict):
         return {_speakable(key): _speakable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.records.extent import Pair, selected
 from conformance.records.model import LISTS, Case, Convention, Footer, Growth, Header, Item, Line, Timing, Totals
@@ -28,9 +28,9 @@ class Tally:
         if isinstance(record, Header):
             raise UsageError("it is a second header")
         if isinstance(record, Case | Item) and record.requirement not in self._requirements:
-            raise UsageError(f"the header does not list the requirement {record.requirement!r}")
+            raise UsageError(f"the header does not list the requirement {quoted(record.requirement)}")
         if not isinstance(record, Footer) and record.implementation not in self._implementations:
-            raise UsageError(f"the header does not list the implementation {record.implementation!r}")
+            raise UsageError(f"the header does not list the implementation {quoted(record.implementation)}")
         if isinstance(record, Item) and (record.requirement, record.implementation) in self._pairs:
             raise UsageError(f"it is a second item of {record.requirement} on {record.implementation} in one run")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from conformance.data import Count, Data
+from conformance.data import Count, Data, Name
 
 SHOWN_FUNCTIONS = 5  # of a file, that were never called
 
@@ -57,7 +57,7 @@ class Unrun(Data, frozen=True, kw_only=True, tag_field="kind", tag="unrun"):
     ``due`` were put, not all where everything had been run before, or time was up; ``remark`` says what kept it from being
     measured, or measured to the end."""
 
-    implementation: str
+    implementation: Name
     files: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
     branches: tuple[Branch, ...] = ()

@@ -2,13 +2,16 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.records import Item, Run, Timing
 from conformance.reports import tallies
 from conformance.reports.format import stamp
+from conformance.terminal_text import printable
 
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\n]")
 _ITEM_FIELDS = ("requirement", "implementation", "outcome", "status", "reason")
 _MEASURES = ("examples", "seconds", "implementation_seconds")
 
@@ -40,9 +43,26 @@ def _fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
+def _harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe, unless it is a number."""
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _written(run: Run, rows: Iterable[Mapping[str, Any]]) -> str:
     """The rows under a line of names, each with the tier and why the run is no conformance result."""
-    rows = [{**row, "tier": run.header.tier, "conformance_result": stamp(run) or "yes"} for row in rows]
+    of_run = {"tier": run.header.tier, "conformance_result": stamp(run) or "yes"}
+    rows = [{**{name: _harmless(cell) for name, cell in row.items()}, **of_run} for row in rows]
     if not rows:
         return ""
     text = io.StringIO()

@@ -8,6 +8,7 @@ from conformance.reports import tallies
 from conformance.reports.format import stamp
 from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
+from conformance.terminal_text import REPLACEMENT, printable
 from conformance.verdict import Outcome
 
 SHOWN_CASES = 5
@@ -23,7 +24,7 @@ def junit_xml(run: Run) -> str:
     grouped, choice = tallies.unexpected_by_item(run), Choice(run)
     for name in run.implementations:
         items = [item for item in run.items if item.implementation == name]
-        suite = ElementTree.SubElement(root, "testsuite", name=_plain(name), timestamp=f"{run.header.started:%Y-%m-%dT%H:%M:%S}")
+        suite = ElementTree.SubElement(root, "testsuite", name=name, timestamp=f"{run.header.started:%Y-%m-%dT%H:%M:%S}")
         _properties(suite, run)
         for item in items:
             _case(suite, item, choice.of(grouped.get((item.requirement, name), [])))
@@ -40,6 +41,7 @@ def junit_xml(run: Run) -> str:
             _missing(suite, name, identifier)
         _count(suite, sum(item.seconds for item in items))
     _total(root)
+    _make_writable(root)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -59,36 +61,36 @@ def _properties(suite: ElementTree.Element, run: Run) -> None:
         "conformance-result": stamp(run) or "yes",
     }
     for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=_plain(value))
+        ElementTree.SubElement(properties, "property", name=name, value=value)
 
 
 def _case(suite: ElementTree.Element, item: Item, cases: list[Case]) -> None:
     element = ElementTree.SubElement(
-        suite, "testcase", classname=_plain(item.implementation), name=item.requirement, time=f"{item.seconds:.3f}"
+        suite, "testcase", classname=item.implementation, name=item.requirement, time=f"{item.seconds:.3f}"
     )
     kind = tallies.kind_of(item)
     if kind == tallies.UNEXPECTED:
         tag = "error" if item.outcome in _RAISED else "failure"
         message = item.reason or (cases[0].message if cases else "")
-        result = ElementTree.SubElement(element, tag, type=str(item.outcome), message=_plain(message))
-        result.text = _plain("\n\n".join(_text(case) for case in cases[:SHOWN_CASES]))
+        result = ElementTree.SubElement(element, tag, type=str(item.outcome), message=message)
+        result.text = "\n\n".join(_text(case) for case in cases[:SHOWN_CASES])
     elif kind != tallies.PASSED:
         why = f"known failure, {item.outcome}" if kind == tallies.KNOWN else kind
-        ElementTree.SubElement(element, "skipped", message=_plain(f"{why}: {item.reason}"))
+        ElementTree.SubElement(element, "skipped", message=f"{why}: {item.reason}")
 
 
 def _convention(suite: ElementTree.Element, convention: Convention) -> None:
-    element = ElementTree.SubElement(suite, "testcase", classname=_plain(convention.implementation), name=convention.id, time="0")
+    element = ElementTree.SubElement(suite, "testcase", classname=convention.implementation, name=convention.id, time="0")
     if convention.status == "unexpected":
-        ElementTree.SubElement(element, "failure", type="convention", message=_plain(convention.message))
+        ElementTree.SubElement(element, "failure", type="convention", message=convention.message)
     elif convention.reason:
         message = f"known answer, {convention.observed}: {convention.reason}"
-        ElementTree.SubElement(element, "skipped", message=_plain(message))
+        ElementTree.SubElement(element, "skipped", message=message)
 
 
 def _undeclared(suite: ElementTree.Element, one: Undeclared) -> None:
-    element = ElementTree.SubElement(suite, "testcase", classname=_plain(one.implementation), name=f"area: {one.area}", time="0")
-    ElementTree.SubElement(element, "failure", type="undeclared", message=_plain(one.sentence))
+    element = ElementTree.SubElement(suite, "testcase", classname=one.implementation, name=f"area: {one.area}", time="0")
+    ElementTree.SubElement(element, "failure", type="undeclared", message=one.sentence)
 
 
 def _missing(suite: ElementTree.Element, implementation: str, identifier: str) -> None:
@@ -97,14 +99,14 @@ def _missing(suite: ElementTree.Element, implementation: str, identifier: str) -
 
 
 def _timing(suite: ElementTree.Element, timing: Timing | Growth) -> None:
-    name = _plain(f"timed: {timed(timing)}")
-    element = ElementTree.SubElement(suite, "testcase", classname=_plain(timing.implementation), name=name, time="0")
+    name = f"timed: {timed(timing)}"
+    element = ElementTree.SubElement(suite, "testcase", classname=timing.implementation, name=name, time="0")
     if timing.status == "unexpected":
         tag = "error" if timing.outcome in _RAISED else "failure"
-        ElementTree.SubElement(element, tag, type=str(timing.outcome), message=_plain(timing.message))
+        ElementTree.SubElement(element, tag, type=str(timing.outcome), message=timing.message)
     elif timing.outcome is not Outcome.PASS:
         why = f"known failure, {timing.outcome}" if timing.outcome.is_failure else str(timing.outcome)
-        ElementTree.SubElement(element, "skipped", message=_plain(f"{why}: {timing.message}"))
+        ElementTree.SubElement(element, "skipped", message=f"{why}: {timing.message}")
 
 
 def _text(case: Case) -> str:
@@ -125,5 +127,13 @@ def _total(root: ElementTree.Element) -> None:
     root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
 
 
+def _make_writable(root: ElementTree.Element) -> None:
+    """Every text and attribute without what XML cannot hold, whatever made it."""
+    for element in root.iter():
+        element.text = None if element.text is None else _plain(element.text)
+        for name, value in element.attrib.items():
+            element.set(name, _plain(value))
+
+
 def _plain(text: str) -> str:
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _NOT_XML.sub(REPLACEMENT, printable(text))

@@ -10,10 +10,13 @@ from conformance.reports.causes import causes, unexplained
 from conformance.reports.format import provenance, stamp
 from conformance.reports.shown import Choice
 from conformance.reports.verdict import lines
+from conformance.terminal_text import printable
 
 SHOWN_CASES = 3
 SHOWN_ITEMS = 50
-_SPECIAL = re.compile(r"[\\|*<>\[\]`]|(?<!\w)_|_(?!\w)")  # an underscore within a word is one
+# An underscore within a word is one; a colon before two slashes, and the point of www., make a link of what follows.
+_SPECIAL = re.compile(r"[\\|*<>\[\]`~&$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.")
+_FIRST = re.compile(r"^(?:[#+=-]+(?= |$)|-{3,}|\d+(?=[.)](?: |$)))")  # what makes a heading, a list or a rule of a line
 
 
 def render_table(table: tables.Table) -> str:
@@ -27,7 +30,7 @@ def summary_markdown(run: Run) -> str:
     """All tables, and each unexpected result with the commands that show it again."""
     parts = ["# Conformance of attention implementations"]
     if stamp(run):
-        parts.append(f"**{stamp(run)}**")
+        parts.append(f"**{escaped(stamp(run))}**")
     parts.append("\n".join(f"- {escaped(line)}" for line in provenance(run)))
     result, *more = lines(run)
     parts += [f"**{escaped(result)}**", *map(escaped, more)]
@@ -62,7 +65,7 @@ def _unexpected(run: Run) -> list[str]:
     parts = ["## Unexpected results"]
     for cause in found:
         first = items[cause.implementation, cause.requirements[0]]
-        parts.append(f"### {escaped(cause.implementation)}, {escaped(cause.title)}: {', '.join(cause.requirements)}")
+        parts.append(f"### {escaped(cause.implementation)}, {escaped(cause.title)}: {escaped(', '.join(cause.requirements))}")
         parts += _item(run, first, choice.of(grouped.get((first.requirement, first.implementation), [])), level=4)
     left = unexplained(run, found)
     for item in left[:SHOWN_ITEMS]:
@@ -70,19 +73,21 @@ def _unexpected(run: Run) -> list[str]:
     if len(left) > SHOWN_ITEMS:
         parts.append(f"… and {len(left) - SHOWN_ITEMS} more, listed under Failures.")
     for one in run.undeclared:
-        parts.append(f"### {one.area} on {escaped(one.implementation)}: not judged at all")
+        parts.append(f"### {escaped(one.area)} on {escaped(one.implementation)}: not judged at all")
         parts.append(escaped(one.sentence))
     for timing in run.wrong_timings:
         parts.append(f"### {escaped(speed.timed(timing))} on {escaped(timing.implementation)}: {timing.outcome} when timed")
         parts.append(escaped(timing.message))
     for convention in run.unexpected_conventions:
-        parts.append(f"### {convention.id} on {escaped(convention.implementation)}: {escaped(tallies.observation(convention))}")
+        parts.append(
+            f"### {escaped(convention.id)} on {escaped(convention.implementation)}: {escaped(tallies.observation(convention))}"
+        )
         parts.append(escaped(convention.message))
     return parts
 
 
 def _item(run: Run, item: Item, cases: list[Case], level: int = 3) -> list[str]:
-    parts = [f"{'#' * level} {item.requirement} on {escaped(item.implementation)}: {item.outcome}"]
+    parts = [f"{'#' * level} {escaped(item.requirement)} on {escaped(item.implementation)}: {item.outcome}"]
     parts.append(escaped(run.requirements[item.requirement].sentence))
     if item.reason:
         parts.append(escaped(item.reason))
@@ -101,7 +106,7 @@ def _case_lines(case: Case) -> list[str]:
 
 def _code_block(lines: list[str]) -> str:
     fence = "```"
-    text = "\n".join(lines)
+    text = printable("\n".join(lines))
     while fence in text:
         fence += "`"
     return f"{fence}text\n{text}\n{fence}"
@@ -109,5 +114,9 @@ def _code_block(lines: list[str]) -> str:
 
 def escaped(text: str) -> str:
     """Text that stays itself in Markdown, in one line, table cells included."""
-    text = " ".join(text.split())
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    text = _SPECIAL.sub(r"\\\g<0>", " ".join(printable(text).split()))
+    first = _FIRST.match(text)
+    if first is None:
+        return text
+    digits = first[0].isdigit()
+    return f"{first[0]}\\{text[first.end() :]}" if digits else f"\\{text}"

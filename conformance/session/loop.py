@@ -13,6 +13,7 @@ from conformance.records import Case, Convention, Item, Line, decode
 from conformance.session.endings import Ending, ending, of_given_up
 from conformance.session.items import asked_by
 from conformance.session.messages import failure_message
+from conformance.terminal_text import cleaned
 from conformance.verdict import Outcome
 from conformance.workers.answering import FAILED_HERE, not_run
 from conformance.workers.asking import Ask
@@ -90,7 +91,7 @@ class Loop:
                 _skip(report, self._known[result.ask.implementation].missing or "")
         printed = getattr(result, "printed", "")
         if printed:
-            report.sections.append(("Captured output", printed))
+            report.sections.append(("Captured output", cleaned(printed)))
 
 
 def _records(result: Answered) -> list[Line]:
@@ -131,11 +132,11 @@ def _end(report: pytest.TestReport, made: Ending) -> None:
 
 
 def _fail(report: pytest.TestReport, message: str) -> None:
-    report.outcome, report.longrepr = "failed", message
+    report.outcome, report.longrepr = "failed", cleaned(message)
 
 
 def _skip(report: pytest.TestReport, reason: str) -> None:
-    report.outcome, report.longrepr = "skipped", (report.location[0], report.location[1] or 0, f"Skipped: {reason}")
+    report.outcome, report.longrepr = "skipped", (report.location[0], report.location[1] or 0, f"Skipped: {cleaned(reason)}")
 
 
 def _expect(report: pytest.TestReport, reason: str) -> None:

@@ -17,6 +17,7 @@ from conformance.records import Tier
 from conformance.run_options import RUN_OPTIONS, TIERS, TIME_LIMITS, function_settings
 from conformance.shards import Shard
 from conformance.specification import conventions, requirements
+from conformance.user_files import demand_path
 from conformance.workers.asking import Task
 from conformance.workers.slots import Group
 
@@ -71,6 +72,8 @@ def settings_from(config: pytest.Config) -> Settings:
         raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")
     known = requirements()
     expectations = _expectations(option.expectations, known)
+    for path in filter(None, (option.reports, option.records, option.skips, option.expectations)):
+        demand_path(path)
     reports = Path(option.reports) if option.reports else None
     records = Path(option.records) if option.records else (reports / "records.jsonl" if reports else None)
     if records and records.exists() and not records.is_file():

@@ -1,7 +1,6 @@
 """Writes the records of a run as results arrive, and reports at the end."""
 
 import re
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +37,7 @@ from conformance.session.messages import Told
 from conformance.session.options import Settings
 from conformance.session.progress import Progress
 from conformance.specification import SPEC_VERSION, requirements
+from conformance.terminal_text import cleaned, say
 from conformance.verdict import Outcome
 from conformance.workers.diagnosis_process import ask
 from conformance.workers.unrun_process import FULL, QUICK, is_wanted, unrun
@@ -102,7 +102,10 @@ class Recorder:
         stamp = "" if self.settings.tier in CONFORMANCE_TIERS else " – not a conformance result"
         tier = f"tier {self.settings.tier}{f', shard {self.settings.shard}' if str(self.settings.shard) else ''}"
         suite = f"attention-conformance {__version__}, specification {SPEC_VERSION}, {tier}{stamp}"
-        return [f"{suite}, {effort.examples} examples a requirement, seed {effort.seed}", f"implementations: {names}"]
+        lines = [f"{suite}, {effort.examples} examples a requirement, seed {effort.seed}", f"implementations: {names}"]
+        if self.config.option.expectations:
+            lines += filter(None, [self.settings.expectations.inapplicable(one.name for one in self.implementations)])
+        return lines
 
     # Results
 
@@ -152,7 +155,7 @@ class Recorder:
         cases = [record for record in records if isinstance(record, Case) and record.status == "unexpected"]
         shorter = self._told.shorter(cases) if report.failed and cases else ""
         if shorter:
-            report.longrepr = shorter
+            report.longrepr = cleaned(shorter)
 
     def _record(self, record: Any) -> None:
         if self.writer:
@@ -258,7 +261,7 @@ class Recorder:
                 return
             wanted = is_wanted(implementation, self.settings.unrun, self.config.option.keyword)
             if implementation.name in self._passing and wanted:
-                self.writer.write(unrun(implementation, names, given, seconds, self.settings.effort.seed))
+                self._record(unrun(implementation, names, given, seconds, self.settings.effort.seed))
 
     def _measure(self) -> None:
         from conformance.timing import Roster, measure
@@ -267,20 +270,24 @@ class Recorder:
         timed = [one for one in self.implementations if one.name in self._passing]
         roster, seed = Roster(self.settings.names, tuple(self.settings.given.items())), self.settings.effort.seed
         expectations = self.settings.expectations
-        for timing in measure(timed, roster, expectations, seed=seed, stopped=lambda: self._interruption.asked):
-            self.writer.write(timing)
-            self.unexpected += isinstance(timing, Timing) and timing.status == "unexpected"
+        try:
+            for timing in measure(timed, roster, expectations, seed=seed, stopped=lambda: self._interruption.asked):
+                self._record(timing)
+                self.unexpected += isinstance(timing, Timing) and timing.status == "unexpected"
+        except UsageError as error:  # what could be loaded before
+            say(f"The speed is not measured. {error}", error=True)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self._nothing_is_sound:
             for name, sentence in self._unsound.items():
-                print(f"{name} cannot be judged, since its adapter is not sound. {sentence}", file=sys.stderr)
+                say(f"{name} cannot be judged, since its adapter is not sound. {sentence}", error=True)
             return
         if self._session.exitstatus == ExitCode.AS_EXPECTED and self._has_nothing_to_do and self.progress.total == 0:
             terminalreporter.write_line("This shard has nothing to do.")
         if self.writer is None or not self.writer.begun or self.progress.done == 0:
             for diagnosis in self._diagnoses:
-                terminalreporter.write_line("\n".join((f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)))
+                told = (f"Diagnosis of {diagnosis.implementation}:", *diagnosis.lines)
+                terminalreporter.write_line(cleaned("\n".join(told)))
             return
         from conformance.report_files import write_reports
         from conformance.reports import terminal_summary
@@ -288,14 +295,14 @@ class Recorder:
         try:
             run = read_records(self.writer.path, partial=True)
         except UsageError as error:
-            terminalreporter.write_line(f"The records were changed while the run went on, and there are no tables: {error}")
+            told_so = f"The records were changed while the run went on, and there are no tables: {error}"
+            terminalreporter.write_line(cleaned(told_so))
             self._session.exitstatus = ExitCode.INCONCLUSIVE
             return
-        terminalreporter.write_line("\n".join(["", *self.writer.refused]))
-        terminalreporter.write_line(terminal_summary(run))
+        terminalreporter.write_line(cleaned("\n".join(["", *self.writer.refused, terminal_summary(run)])))
         if self.settings.reports and self._session.exitstatus != ExitCode.USAGE_ERROR:  # where the records found no room
             for path in (self.writer.path, *write_reports(run, self.settings.reports, [self.writer.path])):
-                terminalreporter.write_line(f"wrote {path}")
+                terminalreporter.write_line(cleaned(f"wrote {path}"))
 
 
 def _load_reports() -> None:

@@ -9,6 +9,7 @@ from conformance.exit_codes import ExitCode, exit_code
 from conformance.faults.honest_list import specs
 from conformance.run_options import DEFAULT_SEED, LARGEST_SEED
 from conformance.soak import HONEST, render, soak
+from conformance.terminal_text import say
 
 
 @click.command(cls=Ending)
@@ -22,7 +23,7 @@ def main(problems: int, seed: int, processes: int | None, names: tuple[str, ...]
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("problems", total=problems)
         soaked = soak(problems, seed, processes, names or (*HONEST, *specs()), lambda done: bar.advance(task, done))
-    click.echo(render(soaked))
+    say(render(soaked))
     return exit_code(unexpected=len(soaked.beyond), enough_cases=bool(soaked.extremes))
 
 

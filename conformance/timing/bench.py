@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from conformance import __version__, registry, reports
 from conformance.dtypes import DTYPES
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.expectations import builtin_expectations
 from conformance.interruption import FirstInterrupt
@@ -30,6 +30,7 @@ from conformance.records import (
 )
 from conformance.reports.terminal import render_table
 from conformance.specification import SPEC_VERSION, requirements
+from conformance.terminal_text import cleaned
 from conformance.timing.campaign import Plan, baselines, hold
 from conformance.timing.machine import is_busy, load
 from conformance.timing.shapes import suites
@@ -61,7 +62,7 @@ class Options:
         """Raises UsageError for what cannot be measured."""
         for dtype in self.dtypes:
             if dtype not in DTYPES:
-                raise UsageError(f"Unknown dtype {dtype!r}: there are {', '.join(DTYPES)}.")
+                raise UsageError(f"Unknown dtype {quoted(dtype)}: there are {', '.join(DTYPES)}.")
         if not 1 <= self.time_limit <= LONGEST_LIMIT:
             raise UsageError(f"--time-limit {self.time_limit:g} is no number of seconds from 1 to {LONGEST_LIMIT:g}.")
         here = [i for i in self.implementations if i.missing is None]
@@ -71,7 +72,9 @@ class Options:
         roster = Roster(self.specs, tuple(self.words.items()))
         known = baselines((*self._built_in_baseline(), *here))
         if self.baseline is not None and self.baseline not in known:
-            raise UsageError(f"Unknown baseline {self.baseline!r}: name one that is built in, or that --implementation names.")
+            raise UsageError(
+                f"Unknown baseline {quoted(self.baseline)}: name one that is built in, or that --implementation names."
+            )
         plan = Plan(
             implementations=here, known=known, suites=suites(self.suites), passes=self.passes, dtypes=self.dtypes,
             features=self.features, baseline=self.baseline, growth=self.growth,
@@ -165,4 +168,4 @@ def _bar() -> Progress:
 
 
 def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(cleaned(text), markup=False, highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ Absolute sizes are smaller than the originals, what a suite varies is not: ``Sui
 
 from dataclasses import dataclass
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, quoted
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 
 FEATURES = ("listed", "plain", "causal", "mask")
@@ -113,7 +113,7 @@ def suites(names: tuple[str, ...]) -> dict[str, Suite]:
     """The suites of these names, all without one. Raises UsageError for a name that is none."""
     for name in names:
         if name not in SUITES:
-            raise UsageError(f"Unknown suite of shapes {name!r}: there are {', '.join(SUITES)}.")
+            raise UsageError(f"Unknown suite of shapes {quoted(name)}: there are {', '.join(SUITES)}.")
     return {name: suite for name, suite in SUITES.items() if not names or name in names}
 
 
@@ -137,7 +137,7 @@ def with_feature(name: str, problem: Problem, feature: str) -> tuple[str, Proble
     Raises UsageError for a feature that is none.
     """
     if feature not in FEATURES:
-        raise UsageError(f"Unknown feature {feature!r}: there are {', '.join(FEATURES)}.")
+        raise UsageError(f"Unknown feature {quoted(feature)}: there are {', '.join(FEATURES)}.")
     if feature == "listed":
         return name, problem
     if not isinstance(problem, AttentionProblem | MultiHeadProblem):

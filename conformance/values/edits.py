@@ -5,18 +5,20 @@ attention must satisfy: a permuted key, a row alone, a perturbed suffix. What li
 stand where is in ``conformance/values/contents.py``.
 """
 
+import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from conformance.dtypes import round_to
-from conformance.errors import ProblemError
-from conformance.inputs import AttentionInputs
-from conformance.problem import Cookbook
+from conformance.errors import ProblemError, told
+from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem import Cookbook, Recipe
 from conformance.values.stream import Stream
 
 EDITS = Cookbook("edit")
+_Inputs = TypeVar("_Inputs", AttentionInputs, MultiHeadInputs)
 
 
 def along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
@@ -28,7 +30,24 @@ def along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray 
 
 def index_named(argument: float | None, count: int) -> int:
     """The index that an edit's argument names, the last of ``count`` if it names none."""
-    return count - 1 if argument is None else int(argument) % count
+    return count - 1 if argument is None else whole(argument) % count
+
+
+def edited(cookbook: Cookbook, recipe: Recipe, inputs: _Inputs) -> _Inputs:
+    """The inputs after the edit; raises ProblemError where it fits neither their shapes nor their number."""
+    edit = cookbook.find(recipe)
+    try:
+        changed: _Inputs = edit(inputs, Stream(recipe.seed, "edit"), recipe.argument)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise ProblemError(f"The edit {recipe} does not fit this problem ({told(error)}).") from None
+    return changed
+
+
+def whole(argument: float) -> int:
+    """The argument as a number of things; raises ProblemError where it is infinite or NaN."""
+    if not math.isfinite(argument):
+        raise ProblemError(f"The argument {argument} of an edit must be a number of a row, head or key.")
+    return int(argument)
 
 
 def _louder(array: np.ndarray, where: Any, stream: Stream, factor: float) -> np.ndarray:
@@ -202,7 +221,7 @@ def suffix(inputs: AttentionInputs, stream: Stream, argument: float | None) -> A
 
     Causal rows before t must not move.
     """
-    start = (inputs.key.shape[2] + 1) // 2 if argument is None else int(argument)
+    start = (inputs.key.shape[2] + 1) // 2 if argument is None else whole(argument)
     return replace(
         inputs,
         key=_louder(inputs.key, np.s_[:, :, start:], stream, 2.0),

@@ -100,7 +100,10 @@ def large_products(problem: AttentionProblem, query: Stream, key: Stream, value:
     The first channel of q and k is √a each, within the range of every dtype; the other channels tell the keys apart.
     """
     q, k, v = _shapes(problem)
-    root = np.sqrt(1e5 if problem.values.argument is None else problem.values.argument)
+    amount = 1e5 if problem.values.argument is None else problem.values.argument
+    if amount < 0:
+        raise ProblemError(f"The law large-products has products near its argument, which is not below 0: {amount:g}.")
+    root = np.sqrt(amount)
     q_array, k_array = 2.0 * query.normal(*q), key.normal(*k)
     q_array[..., 0] = root
     k_array[..., 0] = root

@@ -8,7 +8,7 @@ from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
 from conformance.values import contents, single_elements  # noqa: F401  (register their edits)
-from conformance.values.edits import EDITS
+from conformance.values.edits import EDITS, edited
 from conformance.values.laws import LAWS
 from conformance.values.layouts import laid_out, shared
 from conformance.values.masks import made_bias, made_mask
@@ -36,10 +36,13 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     query, key, value = law(problem, Stream(seed, "query"), Stream(seed, "key"), Stream(seed, "value"))
     if problem.layout == "expanded":  # one batch row, seen through stride 0 by all
         query, key, value = (np.repeat(array[:1], problem.batch, axis=0) for array in (query, key, value))
+    query, key, value = (round_to(array, problem.dtype) for array in (query, key, value))
+    if problem.values.argument is not None and not all(np.isfinite(array).all() for array in (query, key, value)):
+        raise ProblemError(f"values={problem.values} makes numbers beyond {problem.dtype}: make its argument smaller.")
     inputs = AttentionInputs(
-        query=round_to(query, problem.dtype),
-        key=round_to(key, problem.dtype),
-        value=round_to(value, problem.dtype),
+        query=query,
+        key=key,
+        value=value,
         mask=shared(made_mask(problem), problem.layout),
         bias=shared(made_bias(problem), problem.layout),
         causal=problem.causal,
@@ -47,7 +50,7 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
         scale=problem.scale,
     )
     for recipe in problem.edits:
-        inputs = EDITS.find(recipe)(inputs, Stream(recipe.seed, "edit"), recipe.argument)
+        inputs = edited(EDITS, recipe, inputs)
     lengths = inputs.query.shape[2], inputs.key.shape[2]
     if problem.causal != "none" and lengths != (problem.query_length, problem.key_length):
         raise ProblemError(

@@ -3,8 +3,10 @@
 import numpy as np
 
 from conformance.dtypes import round_to
+from conformance.errors import quoted
 from conformance.inputs import MultiHeadInputs, Weights
 from conformance.problem import MultiHeadProblem, ProblemError
+from conformance.values.edits import edited
 from conformance.values.laws import LAWS
 from conformance.values.masks import made_mask
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
@@ -15,7 +17,7 @@ def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
     """Inputs of variance 1, W_v and W_o of variance 1/in, W_q and W_k of 2.25/in (a factor of 1.5), biases of deviation 1/2;
     ``gaussian*a`` multiplies W_q."""
     if problem.values.name != "gaussian":
-        raise ProblemError(f"multi_head_attention has the value law gaussian only, not {problem.values.name!r}.")
+        raise ProblemError(f"multi_head_attention has the value law gaussian only, not {quoted(problem.values.name)}.")
     LAWS.find(problem.values)
     seed, dtype, model = problem.values.seed, problem.dtype, problem.model_width
     query = round_to(Stream(seed, "query").normal(problem.batch, problem.query_length, model), dtype)
@@ -35,7 +37,7 @@ def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
         key_lengths=None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64),
     )
     for recipe in problem.edits:
-        inputs = MULTI_HEAD_EDITS.find(recipe)(inputs, Stream(recipe.seed, "edit"), recipe.argument)
+        inputs = edited(MULTI_HEAD_EDITS, recipe, inputs)
     return inputs
 
 
@@ -55,6 +57,8 @@ def _weights(problem: MultiHeadProblem, stream: Stream) -> Weights:
         return round_to(stream.normal(size) * 0.5, problem.dtype) if wanted else None
 
     w_query = matrix(model, inner, 1.5 * amplitude)
+    if problem.values.argument is not None and not np.isfinite(w_query).all():
+        raise ProblemError(f"values={problem.values} makes numbers beyond {problem.dtype}: make its argument smaller.")
     w_key, w_value = matrix(model, inner, 1.5), matrix(model, value_inner)
     output = None
     if problem.output != "none":  # it mixes heads also where they share the other weights

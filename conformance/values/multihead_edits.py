@@ -13,7 +13,7 @@ from jaxtyping import Bool
 from conformance.dtypes import round_to
 from conformance.inputs import MultiHeadInputs
 from conformance.problem import Cookbook, ProblemError
-from conformance.values.edits import along, index_named
+from conformance.values.edits import along, index_named, whole
 from conformance.values.stream import Stream
 from conformance.visibility import tokens_as_heads, visible_pairs
 
@@ -109,7 +109,7 @@ def suffix(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> M
     Causal rows before t must not move.
     """
     length = inputs.key.shape[1]
-    start = (length + 1) // 2 if argument is None else int(argument)
+    start = (length + 1) // 2 if argument is None else whole(argument)
     later = (np.arange(length) >= start)[:, None]
 
     def replaced(array: np.ndarray) -> np.ndarray:
