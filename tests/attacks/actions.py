@@ -77,7 +77,7 @@ LEAVES = {
     "helper that is interrupted": "one = subprocess.Popen(helper); one.send_signal(signal.SIGINT); one.wait()",
     "thread that never ends": "threading.Thread(target=time.sleep, args=(10_000,)).start()",
     "threads that work": (
-        "def work():\n    while True: pass\nfor _ in range(2): threading.Thread(target=work, daemon=True).start()"
+        "def work():\n    while True: time.sleep(0.001)\nfor _ in range(2): threading.Thread(target=work, daemon=True).start()"
     ),
 }
 
