@@ -1,12 +1,13 @@
 """What is made of damaged files: a few hundred of those that ``python -m tests.attacks.files`` reads by the thousand."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
-from conformance.errors import UsageError
+from conformance.exit_codes import ExitCode
 from tests.attacks.files import COMMANDS, DRAWING, attack
 from tests.attacks.records import KINDS, undamaged, whole
 from tests.attacks.sandbox import OUT, Sandbox
@@ -48,8 +49,9 @@ def test_what_is_drawn_is_the_same_each_time() -> None:
 # The judge
 
 
-def refuse(sentence: str) -> None:
-    raise UsageError(sentence)
+def refuse(told: str) -> None:
+    click.echo(told, err=True)
+    sys.exit(ExitCode.USAGE_ERROR)
 
 
 @pytest.mark.parametrize(

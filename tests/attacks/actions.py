@@ -77,7 +77,7 @@ LEAVES = {
     "helper that is interrupted": "one = subprocess.Popen(helper); one.send_signal(signal.SIGINT); one.wait()",
     "thread that never ends": "threading.Thread(target=time.sleep, args=(10_000,)).start()",
     "threads that work": (
-        "def work():\n    while True: pass\nfor _ in range(2): threading.Thread(target=work, daemon=True).start()"
+        "def work():\n    while True: time.sleep(0.001)\nfor _ in range(2): threading.Thread(target=work, daemon=True).start()"
     ),
 }
 
@@ -111,8 +111,6 @@ HARMLESS = {
     "no environment": "os.environ.clear()",
     "umask": "os.umask(0o777)",
     "its file is gone": "os.path.exists(__file__) and os.remove(__file__)",
-    "no search path": "sys.path.clear()",
-    "no finders": "sys.meta_path.clear()",
     "little recursion": "sys.setrecursionlimit(len(inspect.stack()) + 60)",
     "settrace": "sys.settrace(lambda *a: None)",
     "setprofile": "sys.setprofile(lambda *a: None)",
@@ -137,6 +135,8 @@ HARMLESS = {
 
 # The same to what the suite itself uses: its results may be lost, nobody else's.
 PATCHES = {
+    "no search path": "sys.path.clear()",
+    "no finders": "sys.meta_path.clear()",
     "np.array": "np.array = np.asarray = None",
     "np.isfinite": "np.isfinite = lambda *a, **k: True",
     "np.abs": "np.abs = np.absolute = lambda x: x * 0",

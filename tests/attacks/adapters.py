@@ -60,6 +60,7 @@ RIGHT = frozenset({"PASS", "UNSUPPORTED"})
 ANYTHING = frozenset(map(str, Outcome))
 # Which outcome a deed in a call has; what raises in one of the first calls alone is not the same each time.
 OUTCOMES = {"raises": {"ERROR", "OUT_OF_MEMORY", "NONDETERMINISTIC"}, "dies": {"CRASH"}, "hangs": {"TIMEOUT"}}
+UNLOADABLE = ("its file is gone", "a folder that goes")  # harmless to what is loaded; it may have to be loaded once more
 CROSSED = (
     "ValueError", "SystemExit 0", "KeyboardInterrupt", "os._exit 0", "SIGKILL", "segmentation fault", "SIGTERM, heeded",
     "endless loop", "sleep", "sleep that holds the interpreter", "SIGSTOP", "forked helper",
@@ -124,7 +125,7 @@ def _states() -> Iterator[Attack]:
         for deed, body in getattr(actions, kind.upper()).items():
             for moment in ("at import", "in the first call"):
                 codes = {0} if due is RIGHT else {0, 1, 2} if moment in LOADING else {0, 1}
-                codes |= {2} if deed == "its file is gone" else set()  # it may have to be loaded once more
+                codes |= {2} if deed in UNLOADABLE else set()
                 yield Attack(kind, deed, moment, _source(body, moment), due, codes=frozenset(codes))
 
 
