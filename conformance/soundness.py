@@ -40,7 +40,10 @@ def soundness(subject: Subject, judge: Judge) -> Soundness:
     if trial.base is None:
         return Soundness()
     calls = FIRST_CALLS_COMPILED if subject.implementation.support.compiles else FIRST_CALLS
-    of_calls = worst([judge.values(subject, trial.base) for _ in range(calls)])
+    try:
+        of_calls = worst([judge.values(subject, trial.base) for _ in range(calls)])
+    except Unsupported:  # what it declines
+        of_calls = None
     first = ""
     for dtype in subject.implementation.support.dtypes:
         try:

@@ -284,6 +284,22 @@ def attention(query, key, value, mask=None):
     assert all("the suite failed here: RuntimeError: nobody thought of this" in item.reason for item in run.items)
 
 
+def test_a_ready_implementation_is_known_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "known.toml").write_text('[[expected]]\nrequirement = "ATT-OUT-004"\noutcome = "WRONG_VALUE"\nreason = "known"\n')
+    source = """
+from conformance.adapter import Implementation, Support
+from conformance.registry import frameworks
+
+def doubled(query, key, value):
+    return honest(query, key, value) * query.dtype.type(2)
+
+attention = Implementation("my own name", doubled, Support(lacks=frozenset({"mask"})), frameworks()["numpy"])
+"""
+    code, printed, run = judged(tmp_path, source, "--expectations", "known.toml", select="ATT-OUT-004")
+    assert code == ExitCode.AS_EXPECTED, printed
+    assert outcomes(run, "my own name") == {"ATT-OUT-004": Outcome.WRONG_VALUE}
+
+
 @posix
 def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(HONEST + "\ndef attention(query, key, value):\n    time.sleep(1000)\n")
