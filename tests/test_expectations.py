@@ -18,8 +18,8 @@ from conformance.expectations import (
     load,
     load_skips,
     no_expectations,
-    update,
 )
+from conformance.expectations.update import update
 from conformance.records import Environment
 from conformance.specification import requirements
 from conformance.timing import TIMED

@@ -207,7 +207,7 @@ def test_without_scripts_all_of_it_is_there(browser: Any, file: Path) -> None:
 
 
 def test_hostile_names_are_shown_and_run_nothing(browser: Any, tmp_path: Path) -> None:
-    run = runs.run(tmp_path, *records(f"{HOSTILE}{'x' * 5_000}"))
+    run = runs.run(tmp_path, *records(f"{HOSTILE.translate({0: None, 27: None})}{'x' * 4_000}"))
     window = Opened(browser, write_page(run, tmp_path / "report.html"), viewport={"width": 375, "height": 800})
     said: list[str] = []
     window.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))

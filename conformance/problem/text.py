@@ -8,7 +8,7 @@ from conformance.errors import ProblemError, cut, quoted
 from conformance.problem.recipe import Recipe
 
 LONGEST_NUMBER = 18  # digits, so that it fits into 64 bits
-LARGEST_ARRAY = 2**33  # elements; an array of float32 then has 32 GiB
+LARGEST_ARRAY = 2**36  # elements; an array of float32 then has 256 GiB
 LARGEST_ARGUMENT = 1e38  # nearly the largest number of float32
 MAY_BE_ZERO = ("few-bits",)  # value laws that are about V, for which a query of zeros is as good as any
 

@@ -21,9 +21,12 @@ class Trail:
     """The worker's side: a file in memory that two processes share. Writing to it costs about a microsecond."""
 
     def __init__(self, path: str) -> None:
-        Path(path).write_bytes(bytes(SIZE))
-        with Path(path).open("r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), SIZE)
+        try:
+            Path(path).write_bytes(bytes(SIZE))
+            with Path(path).open("r+b") as file:
+                self._memory = mmap.mmap(file.fileno(), SIZE)
+        except OSError:  # no room: nobody will know what was put last
+            self._memory = mmap.mmap(-1, SIZE)
 
     def forget(self) -> None:
         """An item begins, of which no problem has been put yet."""

@@ -3,6 +3,7 @@
 from functools import cache
 
 from conformance.checks.empty_rows import judge_empty_rows
+from conformance.errors import ProblemError
 from conformance.faults.honest import compute
 from conformance.faults.model import Fault
 from conformance.inputs import Inputs
@@ -74,9 +75,18 @@ _PROBLEMS: dict[str, list[Problem]] = {
 
 
 def probes(fault: Fault) -> list[Problem]:
-    """The problems of the fault's operation, in float32 where it shows there."""
+    """The problems of the fault's operation, in float32 where it shows there, of those that the dtype can hold."""
     dtype = "float32" if "float32" in fault.dtypes else fault.dtypes[0]
-    return [problem.but(dtype=dtype) for problem in _PROBLEMS[fault.operation]]
+    return [problem.but(dtype=dtype) for problem in _PROBLEMS[fault.operation] if _exists(problem.but(dtype=dtype))]
+
+
+@cache
+def _exists(problem: Problem) -> bool:
+    try:
+        materialise(problem)
+    except ProblemError:
+        return False
+    return True
 
 
 @cache
