@@ -8,14 +8,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from conformance import __version__, registry, reports
+from conformance import __version__, reports
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError, quoted
 from conformance.exit_codes import ExitCode, exit_code
 from conformance.expectations import builtin_expectations
 from conformance.interruption import FirstInterrupt
 from conformance.known import Known
-from conformance.loading import known_of
 from conformance.records import (
     Growth,
     Header,
@@ -31,7 +30,7 @@ from conformance.records import (
 from conformance.reports.terminal import render_table
 from conformance.specification import SPEC_VERSION, requirements
 from conformance.terminal_text import cleaned
-from conformance.timing.campaign import Plan, baselines, hold
+from conformance.timing.campaign import Baselines, Plan, hold
 from conformance.timing.machine import is_busy, load
 from conformance.timing.shapes import suites
 from conformance.timing.worker import Roster, Worker
@@ -70,7 +69,7 @@ class Options:
             reasons = sorted({str(i.missing) for i in self.implementations})
             raise UsageError(f"Nothing of what was named can run here: {' '.join(reasons)}")
         roster = Roster(self.specs, tuple(self.words.items()))
-        known = baselines((*self._built_in_baseline(), *here))
+        known = Baselines(here)
         if self.baseline is not None and self.baseline not in known:
             raise UsageError(
                 f"Unknown baseline {quoted(self.baseline)}: name one that is built in, or that --implementation names."
@@ -80,9 +79,6 @@ class Options:
             features=self.features, baseline=self.baseline, growth=self.growth,
         )  # fmt: skip
         return plan, roster
-
-    def _built_in_baseline(self) -> tuple[Known, ...]:
-        return known_of([self.baseline], {}) if self.baseline in registry.builtin() else ()
 
 
 def run_bench(console: Console, options: Options) -> ExitCode:

@@ -34,11 +34,23 @@ _DEFAULTS: dict[tuple[str, Passes, str], tuple[str, ...]] = {
 }
 
 
-def baselines(others: Iterable[Known]) -> dict[str, Known]:
-    """What may be a baseline where nothing is said, and the ``others``, by name."""
-    names = {name for names in _DEFAULTS.values() for name in names}
-    built_in = [known(one) for name, one in registry.builtin().items() if name in names]
-    return {one.name: one for one in (*built_in, *others)}
+class Baselines(Mapping[str, Known]):
+    """What may be a baseline, by name: the ``others``, and all that is built in, of which one is looked at when it is asked for:
+    that imports its framework."""
+
+    def __init__(self, others: Iterable[Known]) -> None:
+        self._known = {one.name: one for one in others}
+
+    def __getitem__(self, name: str) -> Known:
+        if name not in self._known:
+            self._known[name] = known(registry.builtin()[name])
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._known, **registry.builtin()})
+
+    def __len__(self) -> int:
+        return len({**self._known, **registry.builtin()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from conformance.expectations import Expectations
 from conformance.known import Known
 from conformance.records import SelfComparison, Timing
-from conformance.timing.campaign import Plan, baselines, hold
+from conformance.timing.campaign import Baselines, Plan, hold
 from conformance.timing.contest import SMALL
 from conformance.timing.shapes import SUITES
 from conformance.timing.worker import Roster, Worker
@@ -30,7 +30,7 @@ def measure(
     the values.
     """
     names = {one.name for one in timed}
-    plan = Plan(implementations=timed, known=baselines(timed), suites={SUITE: SUITES[SUITE]}, growth=False, effort=SMALL)
+    plan = Plan(implementations=timed, known=Baselines(timed), suites={SUITE: SUITES[SUITE]}, growth=False, effort=SMALL)
     if not timed:
         return
     with Worker(roster, threads=1, seed=seed, time_limit=TIME_LIMIT) as worker:
