@@ -91,7 +91,7 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     of which it is asked. ``due``: by implementation, the ids of the requirements and conventions that were selected; null where
     all of them were, or where an older version did not say."""
 
-    schema: Literal[1] = SCHEMA_VERSION
+    schema: Literal[1]
     suite: Word
     specification: Word
     started: Time

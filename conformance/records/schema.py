@@ -17,7 +17,6 @@ def schema() -> dict[str, Any]:
     generated.pop("discriminator")  # a word of OpenAPI, not of JSON Schema
     for kind in generated["$defs"].values():
         kind["description"] = " ".join(kind["description"].split())
-    generated["$defs"]["Header"]["required"].append("schema")  # a default in Python, never left out in a file
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A line of an attention-conformance record file, schema version {SCHEMA_VERSION}",

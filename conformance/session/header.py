@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from conformance import __version__
 from conformance.known import Known
-from conformance.records import Header, command_line, due_of, requirement_entry
+from conformance.records import SCHEMA_VERSION, Header, command_line, due_of, requirement_entry
 from conformance.session.options import Settings
 from conformance.specification import SPEC_VERSION, conventions, requirements
 
@@ -21,6 +21,7 @@ def header(settings: Settings, implementations: Sequence[Known], selection: str,
 def _header(settings: Settings, implementations: Sequence[Known], selection: str) -> Header:
     operations = {implementation.operation for implementation in implementations}
     return Header(
+        schema=SCHEMA_VERSION,
         suite=__version__,
         specification=SPEC_VERSION,
         started=datetime.now(UTC),

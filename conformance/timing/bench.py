@@ -16,6 +16,7 @@ from conformance.expectations import builtin_expectations
 from conformance.interruption import FirstInterrupt
 from conformance.known import Known
 from conformance.records import (
+    SCHEMA_VERSION,
     Growth,
     Header,
     Line,
@@ -151,7 +152,7 @@ def _without_times(run: Run) -> list[str]:
 
 def _header(implementations: Sequence[Known], seed: int) -> Header:
     return Header(
-        suite=__version__, specification=SPEC_VERSION, started=datetime.now(UTC), seed=seed, tier="custom",
+        schema=SCHEMA_VERSION, suite=__version__, specification=SPEC_VERSION, started=datetime.now(UTC), seed=seed, tier="custom",
         command=command_line(), environment=current_environment(),
         implementations=tuple(one.entry for one in implementations), requirements=(),
     )  # fmt: skip

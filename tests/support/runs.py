@@ -8,6 +8,7 @@ from typing import Any
 from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.exit_codes import ExitCode
 from conformance.records import (
+    SCHEMA_VERSION,
     Case,
     Convention,
     Counts,
@@ -77,6 +78,7 @@ def header(
     **changes: Any,
 ) -> Header:
     defaults: dict[str, Any] = {
+        "schema": SCHEMA_VERSION,
         "suite": "0.1.0",
         "specification": "1.0",
         "started": datetime(2026, 11, 29, 12, 0, tzinfo=UTC),
