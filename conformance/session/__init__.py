@@ -33,7 +33,7 @@ def _register(config: pytest.Config, interruption: Any, pool: Any) -> None:
 
     settings = settings_from(config)
     pool.begin(groups(settings), settings.time_limit)
-    implementations = tuple(pool.loaded())
+    implementations = tuple({one.name: one for one in pool.loaded()}.values())
     demand_askable(settings, implementations)
     config.pluginmanager.register(Items(settings, implementations), "conformance-items")
     config.pluginmanager.register(Loop(pool, settings.expectations, implementations), "conformance-loop")

@@ -114,15 +114,15 @@ class Pool:
                 if not slot.queue and not self._take(slot):
                     slot.end()
                     break
+                if why := self._patience.ended(slot.queue[0].implementation):
+                    yield GivenUp(slot.queue.popleft(), why)
+                    continue
                 if slot.child is None:
                     assert slot.group is not None
                     slot.begin(slot.group)
-                if why := self._patience.ended(slot.queue[0].implementation):
-                    yield GivenUp(slot.queue.popleft(), why)
-                elif slot.is_loaded:
-                    slot.ask(slot.queue.popleft())
-                else:
+                if not slot.is_loaded:
                     break
+                slot.ask(slot.queue.popleft())
 
     def _take(self, slot: Slot) -> bool:
         """Finds items for the slot: those of its group that nobody has taken, the later half of those of the slot that has most
