@@ -2,9 +2,7 @@
 
 import os
 import pickle
-import queue
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,13 +10,11 @@ import msgspec
 
 from conformance.adapter import Implementation
 from conformance.children import Child, channel, how_it_ended
-from conformance.children.process import Arrived
 from conformance.errors import UsageError, told
 from conformance.exit_codes import ExitCode
 from conformance.floating_point import FloatingPoint
 from conformance.loading import LIMIT, Given, chosen
 
-INTERVAL = 0.05  # seconds between two looks at the process
 SHOWN = 4000  # characters of what an implementation prints
 Command = Callable[..., Iterator[str | ExitCode]]
 
@@ -60,21 +56,20 @@ class Elsewhere:
 
     def lines(self) -> Iterator[str]:
         """What it says. Raises UsageError with what the user can mend, Lost where the process ends or hangs."""
-        arrived: Arrived = queue.SimpleQueue()
         with tempfile.TemporaryDirectory(prefix="attention-conformance-", ignore_cleanup_errors=True) as folder:
             output = Path(folder) / "printed"
             output.touch()
-            child = Child(__name__, arrived, output=output)
+            child = Child(__name__, output=output)
             try:
                 child.send(self._task)
-                yield from self._said(child, arrived)
+                yield from self._said(child)
             finally:
                 child.end()
                 with output.open("rb") as file:
                     self.printed = file.read(SHOWN).decode(errors="replace")
 
-    def _said(self, child: Child, arrived: Arrived) -> Iterator[str]:
-        while (message := self._next(child, arrived)) is not None:
+    def _said(self, child: Child) -> Iterator[str]:
+        while (message := self._next(child)) is not None:
             if isinstance(message, _Begun):
                 self._begun = True
             elif isinstance(message, _Said):
@@ -87,21 +82,16 @@ class Elsewhere:
         child.end()
         raise self._lost(f"ended the process {how_it_ended(child.code)}")
 
-    def _next(self, child: Child, arrived: Arrived) -> _Begun | _Said | _Done | None:
+    def _next(self, child: Child) -> _Begun | _Said | _Done | None:
         """None where the process has ended, or says what makes no sense."""
-        limit, since = self._limit if self._begun else max(LIMIT, self._limit), time.monotonic()
-        while time.monotonic() - since <= limit:
-            try:
-                message = arrived.get(timeout=INTERVAL)[1]
-            except queue.Empty:
-                if child.has_ended and arrived.empty():
-                    return None
-                continue
-            try:
-                return None if message is None else msgspec.json.decode(message, type=_Begun | _Said | _Done)
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
-                return None
-        raise self._lost(f"gave no answer within {limit:g} s")
+        limit = self._limit if self._begun else max(LIMIT, self._limit)
+        try:
+            message = child.next(limit)
+            return None if message is None else msgspec.json.decode(message, type=_Begun | _Said | _Done)
+        except TimeoutError:
+            raise self._lost(f"gave no answer within {limit:g} s") from None
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
 
     def _lost(self, how: str) -> Exception:
         return Lost(f"The implementation {how}.") if self._begun else UsageError(f"Loading {self._name} {how}.")

@@ -2,8 +2,6 @@
 
 import os
 import pickle
-import queue
-import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,14 +9,12 @@ import msgspec
 from conformance import registry
 from conformance.adapter import Implementation
 from conformance.children import Channel, Child, channel, how_it_ended
-from conformance.children.process import Arrived
 from conformance.declarations import demand_sense
 from conformance.errors import UsageError, told
 from conformance.floating_point import FloatingPoint
 from conformance.known import Known, known
 
 LIMIT = 60.0  # seconds: several times what importing a framework takes
-INTERVAL = 0.05  # seconds between two looks at the process
 Given = Mapping[str, str | None]
 
 
@@ -85,28 +81,17 @@ def main() -> None:
 
 
 def _asked(name: str, given: Given) -> Known:
-    arrived: Arrived = queue.SimpleQueue()
-    child = Child(__name__, arrived)
+    child = Child(__name__)
     try:
         child.send(pickle.dumps((name, dict(given))))
-        return understood(_first(child, arrived, name), name)
+        message = child.next(LIMIT)
+    except TimeoutError:
+        raise UsageError(f"Loading {name} took more than {LIMIT:g} s.") from None
     finally:
         child.end()
-
-
-def _first(child: Child, arrived: Arrived, name: str) -> bytes:
-    since = time.monotonic()
-    while time.monotonic() - since <= LIMIT:
-        try:
-            message = arrived.get(timeout=INTERVAL)[1]
-        except queue.Empty:
-            message = b"" if not (child.has_ended and arrived.empty()) else None
-        if message is None:
-            child.end()
-            raise UsageError(f"Loading {name} ended the process {how_it_ended(child.code)}.")
-        if message:
-            return message
-    raise UsageError(f"Loading {name} took more than {LIMIT:g} s.")
+    if message is None:
+        raise UsageError(f"Loading {name} ended the process {how_it_ended(child.code)}.")
+    return understood(message, name)
 
 
 def understood(message: bytes, name: str) -> Known:

@@ -239,7 +239,7 @@ def _lives(process):
 def test_implementations_that_end_or_hang_their_process_leave_the_others_their_rows(tmp_path, monkeypatch):
     file = tmp_path / "sleeping.py"
     file.write_text(SLEEPING)
-    monkeypatch.setattr("conformance.timing.worker.time", WhileAsleep(tmp_path / "asleep"))
+    monkeypatch.setattr("conformance.children.process.time", WhileAsleep(tmp_path / "asleep"))
     ending, sleeping, fine = f"{hostile.FILE}:ending_when_timed", f"{file}:attention", named("honest")
     task = Task(SHAPE, (fine, ending, "numpy-direct", sleeping), "numpy-direct", BRIEF)
     with Worker(Roster((ending, sleeping, fine)), threads=1, seed=1, time_limit=20.0) as worker:

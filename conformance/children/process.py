@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from conformance.world import environment_outside
 
 Arrived = queue.SimpleQueue[tuple["Child", bytes | None]]
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"  # modules are found as here
+_INTERVAL = 0.05  # seconds between two looks at whether it lives
 _PATIENCE = 2.0  # seconds for what was sent before a death to be read
 
 
@@ -24,13 +26,20 @@ class Child:
     """A Python process that runs ``main`` of one of our modules.
 
     It is the leader of a session of its own: Ctrl-C in the terminal is not for it, and it is ended with all that it has started.
-    Its messages are put into ``arrived`` as they come, None after the last. What it prints goes to ``output``, nowhere if None;
+    Its messages are put into ``arrived`` as they come, None after the last; ``next`` gives them where that is not shared with
+    other children. What it prints goes to ``output``, nowhere if None;
     ``variables`` are added to the environment, which is otherwise that of the user.
     """
 
     def __init__(
-        self, module: str, arrived: Arrived, *, output: Path | None = None, variables: Mapping[str, str] | None = None
+        self,
+        module: str,
+        arrived: Arrived | None = None,
+        *,
+        output: Path | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        self._arrived: Arrived = queue.SimpleQueue() if arrived is None else arrived
         program = _PROGRAM.format(path=sys.path, module=module)
         with open(output or os.devnull, "ab") as printed:
             self._process = subprocess.Popen(
@@ -41,7 +50,7 @@ class Child:
                 env={**environment_outside(), **(variables or {})},
                 start_new_session=True,
             )
-        self._reader = threading.Thread(target=self._read, args=(arrived,), daemon=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     @property
@@ -68,6 +77,19 @@ class Child:
         with contextlib.suppress(OSError, ValueError):
             write_frame(self._process.stdin, message)
 
+    def next(self, limit: float) -> bytes | None:
+        """Its next message; None where it has ended, though a process that it has started may hold its connection open. Raises
+        TimeoutError where neither comes within ``limit`` seconds."""
+        until = time.monotonic() + limit
+        while True:
+            try:
+                return self._arrived.get(timeout=max(0.0, min(_INTERVAL, limit)))[1]
+            except queue.Empty:
+                if self.has_ended and self._arrived.empty():
+                    return None
+                if time.monotonic() > until:
+                    raise TimeoutError from None
+
     def end(self) -> None:
         """Kills it with all that it has started, and returns when it is gone."""
         end_session(self.id)
@@ -82,11 +104,11 @@ class Child:
         """Kills it and waits for nothing, as befits a signal handler."""
         end_session(self.id)
 
-    def _read(self, arrived: Arrived) -> None:
+    def _read(self) -> None:
         assert self._process.stdout is not None
         while (message := read_frame(self._process.stdout)) is not None:
-            arrived.put((self, message))
-        arrived.put((self, None))
+            self._arrived.put((self, message))
+        self._arrived.put((self, None))
 
 
 def _close(stream: Any) -> None:

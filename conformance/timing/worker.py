@@ -10,10 +10,9 @@ is lost.
 
 import os
 import pickle
-import queue
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import msgspec
 from threadpoolctl import threadpool_limits
@@ -21,7 +20,6 @@ from threadpoolctl import threadpool_limits
 from conformance import registry
 from conformance.adapter import Implementation
 from conformance.children import Channel, Child, channel, how_it_ended
-from conformance.children.process import Arrived
 from conformance.errors import UsageError, told
 from conformance.harness import Subject
 from conformance.judging import Judge
@@ -32,8 +30,6 @@ from conformance.timing.clock import steady_heap
 from conformance.timing.contest import Effort, Shape, contest
 from conformance.timing.rates import Rates
 from conformance.verdict import Outcome
-
-LOOK_SECONDS = 0.5  # between looks at whether the process is alive and goes on
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,6 @@ class Worker:
         self._begin_with = _Begin(roster, threads, seed)
         self._time_limit = time_limit
         self._child: Child | None = None
-        self._arrived: Arrived = queue.SimpleQueue()
 
     def run(self, task: Task) -> list[Line]:
         """The records of the task. Raises Died, with the implementation that was at it, UsageError where none can be loaded."""
@@ -114,44 +109,43 @@ class Worker:
         assert self._child is not None
         self._child.send(pickle.dumps(task))
         place = 0
-        while True:
-            said = self._heard(self._time_limit)
-            if isinstance(said, _About) and said.place < len(task.names):
-                place = said.place
-            elif isinstance(said, _Held):
-                return [decode(line) for line in said.lines]
-            else:
-                in_time = said is None
-                outcome = Outcome.CRASH if in_time else Outcome.TIMEOUT
-                what = "ended the process" if in_time else f"gave no answer within {self._time_limit:g} s"
-                self.end()
-                raise Died(task.names[place], outcome, f"It {what} at {task.shape}.")
+        try:
+            while isinstance(said := self._heard(self._time_limit), _About):
+                place = min(said.place, len(task.names) - 1)
+        except TimeoutError:
+            raise self._died(task, place, Outcome.TIMEOUT, f"gave no answer within {self._time_limit:g} s") from None
+        if not isinstance(said, _Held):
+            raise self._died(task, place, Outcome.CRASH, "ended the process")
+        return [decode(line) for line in said.lines]
+
+    def _died(self, task: Task, place: int, outcome: Outcome, what: str) -> Died:
+        self.end()
+        return Died(task.names[place], outcome, f"It {what} at {task.shape}.")
 
     def _begin(self) -> None:
         variables = dict.fromkeys(VARIABLES, str(self._begin_with.threads))
-        self._child = Child(__name__, self._arrived, variables=variables)
+        self._child = Child(__name__, variables=variables)
         self._child.send(pickle.dumps(self._begin_with))
-        said = self._heard(LIMIT)
-        if not isinstance(said, _Ready) or said.refusal:
+        try:
+            said = self._heard(LIMIT)
+        except TimeoutError:
+            self._refuse(f"took more than {LIMIT:g} s")
+        if isinstance(said, _Ready) and said.refusal:
+            self.end()
+            raise UsageError(said.refusal)
+        if not isinstance(said, _Ready):
             self._child.end()
-            how = f"ended the process {how_it_ended(self._child.code)}" if said is None else f"took more than {LIMIT:g} s"
-            names = ", ".join(self._begin_with.roster.specs)
-            raise UsageError(said.refusal if isinstance(said, _Ready) else f"Loading {names} {how}.")
+            self._refuse(f"ended the process {how_it_ended(self._child.code)}")
 
-    def _heard(self, limit: float) -> "_Ready | _About | _Held | TimeoutError | None":
-        """The next message of the process; None where it has ended, or says what makes no sense."""
+    def _refuse(self, how: str) -> NoReturn:
+        self.end()
+        raise UsageError(f"Loading {', '.join(self._begin_with.roster.specs)} {how}.")
+
+    def _heard(self, limit: float) -> "_Ready | _About | _Held | None":
+        """The next message of the process; None where it has ended, or says what makes no sense. Raises TimeoutError."""
         assert self._child is not None
-        since = time.monotonic()
-        while time.monotonic() - since <= limit:
-            try:
-                child, message = self._arrived.get(timeout=min(LOOK_SECONDS, limit))
-            except queue.Empty:
-                if self._child.has_ended and self._arrived.empty():
-                    return None
-                continue
-            if child is self._child:
-                return None if message is None else _understood(message)
-        return TimeoutError()
+        message = self._child.next(limit)
+        return None if message is None else _understood(message)
 
     def kill(self) -> None:
         """Ends the process and waits for nothing, as befits a signal handler."""
