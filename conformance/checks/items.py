@@ -23,7 +23,8 @@ from conformance.limits import largest_score, work
 from conformance.own_sizes import facts_of
 from conformance.parameters import PARAMETER_FEATURES
 from conformance.problem import Problem
-from conformance.records.model import Case, Counts, DtypeResult, Item, Picture, StatusWord, Stratum
+from conformance.records.model import Case, Counts, DtypeResult, Item, StatusWord, Stratum
+from conformance.records.picture import Picture
 from conformance.run_options import Effort
 from conformance.specification.few import few
 from conformance.specification.model import Requirement

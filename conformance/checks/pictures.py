@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import Expected
-from conformance.records.model import Cells, Picture
+from conformance.records.picture import Cells, Picture
 from conformance.verdict import Verdict, overflowed
 from conformance.visibility import tokens_as_heads, visible_pairs
 

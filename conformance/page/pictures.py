@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from conformance.page.text import figure
 from conformance.records import Picture
-from conformance.records.model import Cells
+from conformance.records.picture import Cells
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from conformance.records.model import (
     Item,
     Line,
     Passes,
-    Picture,
     RequirementEntry,
     SelfComparison,
     Tier,
     Timing,
 )
+from conformance.records.picture import Picture
 from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
 from conformance.records.shards import merge_files, merge_shards
