@@ -7,7 +7,7 @@ row share their weights, so the standard error is clustered by row. Sources: the
 1986); the effect of biased rounding on training (arXiv 2510.04212).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,11 +32,15 @@ STEP = 2.0**-10  # of the central difference, relative to the scale
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """One way to be wrong: ``slope`` g, the ``gate`` that |β| must not exceed, and what it means, with {} for β."""
+    """One way to be wrong: ``slope`` g/B, 0 in rows that are not judged, the ``gate`` that |β| must not exceed, and what it
+    means, with {} for β."""
 
     words: str
     slope: Float[Array, "b h lq dv"]
     gate: float
+
+
+Way = tuple[str, Array, float]  # the words, g and the gate of a direction
 
 
 @dataclass(frozen=True)
@@ -68,23 +72,28 @@ def directions(inputs: AttentionInputs | MultiHeadInputs, expected: Expected, pr
     """Those along which the budget is narrow enough to show an error of the size of the gate; of multi-head attention those of
     results alone."""
 
+    def directed(way: Way) -> Direction:
+        words, slope, gate = way
+        return Direction(words, np.where(expected.judged, slope / expected.budget, 0.0), gate)
+
     def tells(direction: Direction) -> bool:
-        return bool(np.linalg.norm(np.where(expected.judged, direction.slope / expected.budget, 0.0)) > 1 / (3 * direction.gate))
+        return bool(np.linalg.norm(direction.slope) > 1 / (3 * direction.gate))
 
     if isinstance(inputs, AttentionInputs):
-        yield from filter(tells, _of_weights(inputs, expected))
+        yield from filter(tells, map(directed, _of_weights(inputs, expected)))
     unit = roundoffs(profile, expected.dtype)
     # sums held in 16 bits stand still, each time on the same side
     if unit.accumulator < float_type("float16").unit_roundoff:
-        yield from _of_results(expected, OF_OUTPUT[expected.dtype] * (unit.probabilities if unit.splits else unit.output))
+        gate = OF_OUTPUT[expected.dtype] * (unit.probabilities if unit.splits else unit.output)
+        yield from map(directed, _of_results(expected, gate))
 
 
-def _of_results(expected: Expected, gate: float) -> Iterator[Direction]:
+def _of_results(expected: Expected, gate: float) -> Iterator[Way]:
     """Of all results; in 16 bit, where it takes fewer of them, of each channel and of each head of many rows too."""
     output = expected.output.astype(np.float64)
     of_sum = "The errors are those of weights that sum to 1 + {}, or of results rounded towards 0 or away from it"
-    yield Direction(of_sum, output, gate)
-    yield Direction("The errors are those of results rounded upwards, or downwards, by a relative {}", np.abs(output), gate)
+    yield of_sum, output, gate
+    yield "The errors are those of results rounded upwards, or downwards, by a relative {}", np.abs(output), gate
     if not float_type(expected.dtype).is_16_bit:
         return
     for word, axis in (("head", 1), ("channel", output.ndim - 1)):
@@ -93,32 +102,30 @@ def _of_results(expected: Expected, gate: float) -> Iterator[Direction]:
             continue
         for index in range(parts):
             alone = np.where(np.arange(parts).reshape([-1 if n == axis else 1 for n in range(output.ndim)]) == index, output, 0.0)
-            yield Direction(f"The errors are those of a factor of 1 + {{}} on the results of {word} {index}", alone, 2.0 * gate)
+            yield f"The errors are those of a factor of 1 + {{}} on the results of {word} {index}", alone, 2.0 * gate
 
 
-def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Direction]:
+def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Way]:
     dtype, output = expected.dtype, expected.output.astype(np.float64)
-    yield Direction("The errors are those of a scale off by a relative {}", derivative_by_scale(inputs), OF_SCALE[dtype])
+    yield "The errors are those of a scale off by a relative {}", derivative_by_scale(inputs), OF_SCALE[dtype]
     weights, value = weights_of(inputs), inputs.value.astype(np.float64)
     value = np.repeat(value, output.shape[1] // value.shape[1], axis=1)
 
-    def of(counted: Float[Array, "b h lq lk"], words: str) -> Direction:
-        """Keys counted 1 + β times where ``counted`` is 1: β · (Σ P V − O Σ P) over those."""
-        part = weights * counted
-        slope = part @ value - output * part.sum(-1, keepdims=True)
-        return Direction(f"The errors are those of {words} counted 1 + {{}} times", slope, OF_KEY[dtype])
+    def counted(words: str, slope: Array) -> Way:
+        return f"The errors are those of {words} counted 1 + {{}} times", slope, OF_KEY[dtype]
 
     queries, keys = weights.shape[-2:]
-    index = np.arange(keys)
     for key in range(keys if keys <= MOST_KEYS else 0):
-        yield of((index == key).astype(np.float64), f"key {key}")
+        yield counted(f"key {key}", weights[..., key, None] * (value[..., key, None, :] - output))
+    index = np.arange(keys)
     distance = np.abs(np.arange(queries)[:, None] - index)
-    for words, counted in (
+    for words, of in (
         ("the later half of the keys", index >= keys // 2),
         ("every second key", index % 2 == 1),
         ("keys more than 3 places away", distance > 3),
     ):
-        yield of(np.broadcast_to(counted, (queries, keys)).astype(np.float64), words)
+        part = np.where(of, weights, 0.0)
+        yield counted(words, part @ value - output * part.sum(-1, keepdims=True))
 
 
 def derivative_by_scale(inputs: AttentionInputs) -> Float[Array, "b h lq dv"]:
@@ -136,13 +143,13 @@ def weights_of(inputs: AttentionInputs) -> Float[Array, "b h lq lk"]:
     return expect(of_identity, "strict").output.astype(np.float64)
 
 
-def bias(output: Array, expected: Expected, direction: Direction) -> Bias:
-    """The bias of a finite output along ``direction``, over the rows that are judged."""
-    got = expected.rows_of(output)
-    error = (got.astype(expected.output.dtype) - expected.output).astype(np.float64)
-    error, slope = (np.where(expected.judged, array / expected.budget, 0.0) for array in (error, direction.slope))
-    square = float((slope * slope).sum())
-    beta = float((error * slope).sum()) / square
-    by_row = ((error - beta * slope) * slope).sum(-1)
-    standard_error = float(np.sqrt((by_row**2).sum())) / square
-    return Bias(direction.words, beta, standard_error, direction.gate)
+def biases(output: Array, expected: Expected, along: Iterable[Direction]) -> Iterator[Bias]:
+    """The bias of a finite output along each direction, over the rows that are judged."""
+    error = (expected.rows_of(output).astype(expected.output.dtype) - expected.output).astype(np.float64)
+    error = np.where(expected.judged, error / expected.budget, 0.0)
+    for direction in along:
+        slope = direction.slope
+        square = float(np.vdot(slope, slope))
+        beta = float(np.vdot(error, slope)) / square
+        by_row = ((error - beta * slope) * slope).sum(-1)
+        yield Bias(direction.words, beta, float(np.linalg.norm(by_row)) / square, direction.gate)

@@ -87,8 +87,8 @@ def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> Exi
     adopt_orphans()
     started = Started(number_of(workers))
     source = click.get_current_context().get_parameter_source("timing")
-    if keyword and source is ParameterSource.DEFAULT:
-        values["timing"] = False  # who asks for some requirements has not asked for speed
+    if (keyword or values["tier"] == "quick") and source is ParameterSource.DEFAULT:
+        values["timing"] = False  # who asks for some requirements, or for a look around, has not asked for speed
     words = [word for option in RUN_OPTIONS for word in option.words(values[option.name])]
     try:
         from conformance.launch import launch

@@ -22,6 +22,7 @@ except ImportError:  # Windows
 
     def _lock(file: int) -> None:
         os.lseek(file, FAR, os.SEEK_SET)
+        # its types are known on Windows alone
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
         os.lseek(file, 0, os.SEEK_END)
 

@@ -109,5 +109,10 @@ RUN_OPTIONS = (
         help="list the lines of an implementation that no problem reached, after the checks; auto: of a function of your own "
         "that does not compile, unless -k is given",
     ),
-    RunOption(flag="--timing", switch=True, default=False, help="measure the speed of what passed, after the checks"),
+    RunOption(
+        flag="--timing",
+        switch=True,
+        default=False,
+        help="measure the speed of what passed, after the checks; not with -k nor in the tier quick unless it is asked for",
+    ),
 )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,31 @@ def test_a_failure_comes_with_a_command_that_shows_it_again(tmp_path: Path) -> N
     again = invoke(*shlex.split(command[1]))
     assert again.exit_code == 1
     assert "WRONG_VALUE" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "measured"),
+    [
+        ([], True),
+        (["--tier", "quick"], False),
+        (["-k", "MASK"], False),
+        (["--tier", "quick", "--timing"], True),
+        (["-k", "MASK", "--timing"], True),
+        (["--no-timing"], False),
+    ],
+)
+def test_speed_is_part_of_a_whole_run_and_of_others_where_it_is_asked_for(
+    words: list[str], measured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[str] = []
+
+    def launch(options: Sequence[str], *_: object, **__: object) -> ExitCode:
+        launched.extend(options)
+        return ExitCode.AS_EXPECTED
+
+    monkeypatch.setattr("conformance.launch.launch", launch)
+    invoke("run", "-n", "1", *words)
+    assert ("--timing" in launched) == measured
 
 
 def test_a_run_in_which_nothing_was_judged_is_no_success(tmp_path: Path) -> None:

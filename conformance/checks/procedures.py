@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from conformance.bias import bias
+from conformance.bias import biases
 from conformance.checks.beyond import is_beyond
 from conformance.checks.empty_rows import judge_empty_rows
 from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
@@ -137,7 +137,7 @@ def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[J
         return [judgement]
     expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
     tried = judging.directions(judgement.problem, judgement.profile, subject.implementation.support)
-    systematic = [found for direction in tried if (found := bias(judgement.output, expected, direction)).excess > 1.0]
+    systematic = [found for found in biases(judgement.output, expected, tried) if found.excess > 1.0]
     if systematic:
         sentence = max(systematic, key=lambda found: found.certainty).sentence
         judgement = replace(judgement, verdict=Verdict(Outcome.WRONG_VALUE, sentence, r=judgement.verdict.r))

@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from conformance.dtypes import DTYPES
 from conformance.errors import UsageError, cut, quoted
 from conformance.expectations.judging import Expectations
-from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer, packages_named
+from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer, file_stem, packages_named
 from conformance.records.environment import PACKAGES, current_environment
 from conformance.records.model import Environment
 from conformance.specification import conventions
@@ -26,23 +26,36 @@ EMPTY_CASES = (
 LONGEST_PATTERN = 500  # characters
 
 
-def load(path: Path | str, known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:
+def load(
+    path: Path | str,
+    known_requirements: Collection[str],
+    environment: Environment | None = None,
+    implementations: Collection[str] | None = None,
+) -> Expectations:
     """The expectations of a folder of ``<implementation>.toml``, or of one file that holds for every implementation.
 
     ``environment`` decides which conditions are met; by default, where this process runs, with the packages that they name.
+    ``implementations``: of whom the files of a folder are wanted; of all where it is not said.
     Raises UsageError, with file and entry, for a path that is not there, invalid TOML, unknown keys, outcomes or requirements.
     """
     path = demand_path(path)
     found = _files(path) if path.is_dir() else {"": path}
+    if implementations is not None:
+        stems = {"", *map(file_stem, implementations)}
+        found = {stem: file for stem, file in found.items() if stem in stems}
     read = {stem: _file(file, known_requirements) for stem, file in found.items()}
     named = {name for _, entries in read.values() for entry in entries for name in packages_named(entry.when)}
     return Expectations(read, environment or current_environment((*PACKAGES, *sorted(named - {*PACKAGES}))))
 
 
-def builtin_expectations(known_requirements: Collection[str], environment: Environment | None = None) -> Expectations:
-    """The expectations of the implementations that come with the suite."""
+def builtin_expectations(
+    known_requirements: Collection[str],
+    environment: Environment | None = None,
+    implementations: Collection[str] | None = None,
+) -> Expectations:
+    """The expectations of the implementations that come with the suite; of ``implementations`` alone where they are given."""
     folder = Path(str(files("implementations"))) / "expectations"
-    return load(folder, known_requirements, environment) if folder.is_dir() else no_expectations()
+    return load(folder, known_requirements, environment, implementations) if folder.is_dir() else no_expectations()
 
 
 def no_expectations() -> Expectations:

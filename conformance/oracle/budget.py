@@ -138,10 +138,10 @@ def spread_of_scores(
     value. Of large problems the sum is bounded by Cauchy–Schwarz. ``logits`` are the scores less the largest of their row, −∞
     where hidden: logarithms of weights, which may have vanished, up to a constant of the row.
     """
-    error_seen = error if visible is None else np.where(visible, error, 0.0)
+    largest_seen = (error if visible is None else np.where(visible, error, 0.0)).max(-1, initial=0.0)
     lift = weights * np.expm1(np.minimum(error, _FAR))
     normaliser = (weights * np.exp(-error)).sum(-1, keepdims=True)
-    far = error_seen.max(-1) > _FAR
+    far = largest_seen > _FAR
     if far.any():
         lift[far] = _lift_of_far(np.broadcast_to(logits, weights.shape)[far], error[far])
         normaliser[far] = 1.0
@@ -150,8 +150,9 @@ def spread_of_scores(
             bound = _distances(lift, value.array, output) / normaliser
         else:
             bound = _bound_of_distances(lift, value, output) / normaliser
-    if error_seen.max(initial=0.0) > 0.1:
-        _cap_by_hull(bound, error_seen.max(-1) > 0.1, value.array, output, visible)
+    uncertain = largest_seen > 0.1
+    if uncertain.any():
+        _cap_by_hull(bound, uncertain, value.array, output, visible)
     return bound
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -22,6 +22,8 @@ from conformance.workers.unasked import FAILED_HERE, not_run
 
 RECORDS = "conformance-records"  # names under which a report carries the records of its item,
 UNSOUND = "conformance-unsound"  # and which implementation cannot be judged, and why
+
+PHASES: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
 
 
 class Loop:
@@ -65,10 +67,11 @@ class Loop:
 
     def _report(self, item: pytest.Item, result: Result) -> None:
         """As pytest would have run it here: three phases, of which the first and the last have nothing to say."""
-        hook, keywords = item.ihook, dict.fromkeys(item.keywords, 1)
+        hook = item.ihook
+        keywords: dict[str, Any] = dict.fromkeys(item.keywords, 1)
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        for when in ("setup", "call", "teardown"):
-            report = pytest.TestReport(item.nodeid, item.location, keywords, "passed", None, when)  # type: ignore[arg-type]
+        for when in PHASES:
+            report = pytest.TestReport(item.nodeid, item.location, keywords, "passed", None, when)
             if when == "call":
                 self._conclude(report, result)
             hook.pytest_runtest_logreport(report=report)

@@ -69,7 +69,8 @@ def settings_from(config: pytest.Config) -> Settings:
     if shard.count > 1 and option.seed == "random":
         raise UsageError("With --shard all shards need one seed, or their records could not be merged: give --seed a number.")
     known = requirements()
-    expectations = _expectations(option.expectations, known)
+    names = tuple(option.conformance_implementations)
+    expectations = _expectations(option.expectations, known, names)
     for path in filter(None, (option.reports, option.records, option.skips, option.expectations)):
         demand_path(path)
     reports = Path(option.reports) if option.reports else None
@@ -77,7 +78,7 @@ def settings_from(config: pytest.Config) -> Settings:
     if records and records.exists() and not records.is_file():
         raise UsageError(f"--records {records} is no regular file, so that the records could not be read again.")
     return Settings(
-        names=tuple(option.conformance_implementations),
+        names=names,
         given=function_settings(vars(option)),
         effort=Effort(examples, free=option.tier != "quick", seed=_seed(option.seed)),
         tier=option.tier if option.max_examples is None else "custom",
@@ -98,15 +99,15 @@ def groups(settings: Settings) -> tuple[Group, ...]:
     that another one has left; those that are built in share theirs, where the oracle's answers serve all of them. Raises
     UsageError for a name that is not built in."""
     own = [name for name in dict.fromkeys(settings.names) if ":" in name]
-    found = _built_in([name for name in settings.names if ":" not in name]) if len(own) < len(settings.names) or not own else ()
-    return tuple(_group(settings, names) for names in (*((name,) for name in own), found) if names)
+    return tuple(_group(settings, names) for names in (*((name,) for name in own), _built_in_among(settings.names)) if names)
 
 
-def _built_in(patterns: Sequence[str]) -> tuple[str, ...]:
-    """The names that match any; all where there is none."""
+def _built_in_among(names: Sequence[str]) -> tuple[str, ...]:
+    """The implementations that are built in of what ``names`` name, patterns among them; all where there is nothing."""
     from conformance import registry
 
-    return tuple(one.name for one in registry.select(patterns)) if patterns else tuple(registry.builtin())
+    patterns = [name for name in names if ":" not in name]
+    return tuple(one.name for one in registry.select(patterns)) if names else tuple(registry.builtin())
 
 
 def _group(settings: Settings, names: tuple[str, ...]) -> Group:
@@ -135,8 +136,11 @@ def _demand_time_limit(limit: float | None) -> None:
         raise UsageError(f"--time-limit {limit:g} is no number of seconds above 0 and up to {LONGEST_TIME:g}.")
 
 
-def _expectations(path: str | None, known: Collection[str]) -> Expectations:
-    return builtin_expectations(known) if path is None else load(Path(path), known)
+def _expectations(path: str | None, known: Collection[str], names: Sequence[str]) -> Expectations:
+    if path is not None:
+        return load(Path(path), known)
+    own = [name for name in names if ":" in name]
+    return builtin_expectations(known, implementations=[*own, *_built_in_among(names)])
 
 
 def _seed(text: str) -> int:

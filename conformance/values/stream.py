@@ -5,20 +5,34 @@ by integer operations, + − × ÷ √ and ldexp, which IEEE 754 defines to the 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.random.bit_generator import ISeedSequence
 
 _SQRT_3 = np.sqrt(3.0)
 _SECOND_QUARTERS, _LOW_HALF = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
 _TAGS = {name: number for number, name in enumerate(("query", "key", "value", "mask", "bias", "edit", "weights", "lengths"), 1)}
 
 
+class _Key(ISeedSequence):
+    """A key as it is. Philox given it by name would draw entropy from the system first, which takes longer than most problems'
+    words."""
+
+    def __init__(self, *words: int) -> None:
+        self._words = np.array(words, dtype=np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> np.ndarray:
+        return self._words
+
+
 class Stream:
     """Philox4x64 keyed by a seed and the name of the tensor that it fills."""
 
     def __init__(self, seed: int, tag: str) -> None:
-        self._philox = np.random.Philox(key=np.array([seed, _TAGS[tag]], dtype=np.uint64))
+        key: Any = _Key(seed, _TAGS[tag])  # NumPy's stubs know of its own subclass alone
+        self._philox = np.random.Philox(key)
 
     def words(self, shape: tuple[int, ...]) -> Int[np.ndarray, "..."]:
         """64-bit words."""
