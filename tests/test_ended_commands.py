@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from conformance.exit_codes import ExitCode
+from tests.support.commands import HEEDING, PATIENCE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
-# A process that a shell starts in the background is given SIGINT as ignored, and passes that on.
-HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from conformance.cli import main; main()"
 COMMANDS = {
     "faults": ("faults", "--processes", "1"),
     "soak": ("soak", "--processes", "1"),
@@ -43,7 +42,7 @@ def members(group: int) -> set[int]:
     return found
 
 
-def wait(condition, seconds: float = 60.0) -> None:
+def wait(condition, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -74,11 +73,11 @@ def test_a_long_command_ends_with_a_sentence_and_takes_its_processes_along(what:
             wait(lambda: is_at_work(process, words))
             send = os.killpg if name == "SIGINT" else os.kill  # Ctrl-C reaches all processes of the terminal
             send(process.pid, getattr(signal, name))
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == ExitCode.INCONCLUSIVE, out + err
             assert err.splitlines()[-1] == "Interrupted."
             assert "Traceback" not in out + err
-            wait(lambda: not members(process.pid), 10)
+            wait(lambda: not members(process.pid))
         finally:
             for member in members(process.pid):
                 os.kill(member, signal.SIGKILL)
@@ -94,12 +93,12 @@ def test_a_bench_keeps_what_it_measured(name: str, tmp_path: Path) -> None:
         try:
             wait(lambda: records.exists() and b'"kind":"timing"' in records.read_bytes())
             os.kill(process.pid, getattr(signal, name))
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == ExitCode.INCONCLUSIVE, out + err
             assert err.count("Interrupted: the contest at hand is finished first; Ctrl-C again stops at once.") == 1
             run = read_records(records)
             assert run.timings and run.footers[0].interrupted
-            wait(lambda: not members(process.pid), 10)
+            wait(lambda: not members(process.pid))
         finally:
             for member in members(process.pid):
                 os.kill(member, signal.SIGKILL)

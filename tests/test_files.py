@@ -14,7 +14,7 @@ from conformance.exit_codes import ExitCode
 from conformance.records import read_records
 from tests.fakes import named
 from tests.support import runs
-from tests.support.commands import invoke
+from tests.support.commands import PATIENCE, invoke
 
 # The disk is full after so many bytes of a file: a stand-in that every user may set up.
 FULL = """
@@ -29,7 +29,7 @@ on_posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
 
 def with_full_disk(size: int, *words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", FULL, str(size), *map(str, words)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_links_are_followed_and_permissions_kept(tmp_path: Path) -> None:
 def test_pipes_and_devices_are_written_to(records: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "conformance", "page", str(records), "--out", "/dev/stdout"],
-        capture_output=True, text=True, timeout=100, check=True,
+        capture_output=True, text=True, timeout=PATIENCE, check=True,
     )  # fmt: skip
     assert done.stdout.startswith("<!DOCTYPE html>")
     assert Path("/dev/stdout").exists()

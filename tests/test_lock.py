@@ -24,7 +24,7 @@ writer = RecordWriter(sys.argv[1])
 writer.write(runs.header(["fine"]))
 writer.write(runs.item())
 print("written", flush=True)
-time.sleep(60)
+time.sleep(1000)
 """
 ROOT = str(Path(__file__).parent.parent)
 

@@ -15,7 +15,7 @@ import pytest
 from conformance.exit_codes import ExitCode
 from conformance.records import read_records
 from tests.fakes import named
-from tests.support.commands import PATIENCE, invoke, run_command
+from tests.support.commands import HEEDING, PATIENCE, invoke, run_command
 
 QUICK = ("--no-timing", "--max-examples", "1", "-k", "ATT-SCALE-001 or ATT-OUT-004")
 
@@ -136,9 +136,7 @@ def test_output_of_an_implementation_is_cut(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_an_interrupted_run_keeps_its_records(tmp_path: Path) -> None:
-    # a process started in the background by a shell is given SIGINT as ignored, and passes that on
-    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from conformance.cli import main; main()"
-    command = [sys.executable, "-c", heeding, "run", "--implementation", "numpy-direct", "--no-timing", "-n", "0"]
+    command = [sys.executable, "-c", HEEDING, "run", "--implementation", "numpy-direct", "--no-timing", "-n", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         records = tmp_path / "reports" / "records.jsonl"
         _wait(lambda: records.exists() and records.read_bytes().count(b'"kind":"item"') >= 2)

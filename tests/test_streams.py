@@ -12,6 +12,7 @@ from conformance.exit_codes import ExitCode
 from conformance.records import read_records
 from tests.fakes import named
 from tests.support import runs
+from tests.support.commands import PATIENCE
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a shell and /dev/full")
 
@@ -25,7 +26,7 @@ def shell(words: str, redirection: str, folder: Path) -> "subprocess.Popen[str]"
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=PATIENCE)
     for text in (out, err):
         assert "Traceback" not in text and "Exception ignored" not in text, text
     assert process.returncode in CODES, (process.returncode, out, err)

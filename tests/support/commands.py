@@ -10,6 +10,17 @@ from conformance.cli import main
 
 PATIENCE = 600.0  # seconds until a command hangs: no test asserts how long one takes, and a busy machine may take long
 
+# The command with the signals as a terminal gives them: what is started by nohup, or in the background of a shell, ignores some,
+# and passes that on.
+HEEDING = """import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for name in ("SIGTERM", "SIGHUP"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+from conformance.cli import main
+main()
+"""
+
 
 def run_command(*arguments: str, folder: Path | None = None, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """``attention-conformance`` with ``arguments``, in ``folder``; the exit code is for the caller to look at."""
