@@ -264,7 +264,7 @@ def _rows_and_lengths(problem: AttentionProblem | MultiHeadProblem, support: Sup
     }
 
 
-def _key_lengths(problem: AttentionProblem | MultiHeadProblem, batch: int, key_length: int) -> tuple[int, ...] | None:
+def _key_lengths(problem: Problem, batch: int, key_length: int) -> tuple[int, ...] | None:
     """As large a share of the keys as before, in each batch row."""
     if problem.key_lengths is None:
         return None

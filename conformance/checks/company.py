@@ -6,7 +6,7 @@ Shapes are those of the palette, so that what compiles for each shape has mostly
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
 # Larger and smaller in turn, so that what is made large for one problem is there when the next, smaller one comes.
@@ -54,7 +54,7 @@ def _attention(problem: AttentionProblem) -> Iterator[AttentionProblem]:
     yield _in_shape(problem, SHAPES["square"].fields).but(causal="top-left")  # a triangle of another length
 
 
-def _multi_head(problem: MultiHeadProblem) -> Iterator[MultiHeadProblem]:
+def _multi_head(problem: Problem) -> Iterator[Problem]:
     for shape in _MULTI_HEAD_SHAPES:
         sizes = MULTI_HEAD_SHAPES[shape].fields
         if problem.source != "self" or sizes["query_length"] == sizes["key_length"]:

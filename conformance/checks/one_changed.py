@@ -34,7 +34,7 @@ def one_changed(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, Problem
         yield "the scale", problem.but(scale=problem.scale * FACTOR)
 
 
-def _tensors(problem: AttentionProblem | MultiHeadProblem, inputs: Inputs) -> Iterator[tuple[str, str]]:
+def _tensors(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, str]]:
     """Edits of tensors and weights, each with what it changes; of arrays that are one object the first alone. A single element
     of weights that heads share would make the heads differ, and is left alone."""
     seen: set[int] = set()

@@ -1,7 +1,7 @@
 """Makes one golden case: definition → inputs → exact values and budget → JSON entry and tensors."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeGuard
 
@@ -20,9 +20,6 @@ from conformance.values import materialise
 
 GENERATOR = "attention-conformance golden 1"
 LARGEST = 1 << 20  # products in one case: the exact oracle takes about a microsecond for each
-# What the problem's text says of its arrays, which are stored; everything else in it is listed as a parameter.
-_NO_PARAMETERS = ("values", "mask", "bias", "edits", "layout")
-_LEFT_OUT = (("frequencies", "default"),)  # fields that came after the first frozen cases, which say nothing of them
 # A budget is computed with matrix products, whose last bits depend on the processor: a stored one stands while it is this near.
 BUDGET_TOLERANCE = 0.02
 
@@ -46,11 +43,7 @@ def make(definition: Definition, arrays: Mapping[str, np.ndarray], stored_budget
     profile = reference_profile(problem.dtype)
     expected = _expected(definition, inputs, expect(inputs, profile), stored_budget)
     named = _named(inputs)
-    parameters = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(problem).items()
-        if name not in _NO_PARAMETERS and (name, value) not in _LEFT_OUT
-    }
+    parameters = {name: list(value) if isinstance(value, tuple) else value for name, value in problem.parameters.items()}
     entry = {
         "id": definition.id,
         "requirement": definition.requirement,

@@ -2,13 +2,12 @@
 
 from conformance.errors import ProblemError, quoted
 from conformance.problem.attention import CAUSAL, LAYOUTS, MASK_FORMS, AttentionProblem
+from conformance.problem.base import Problem
 from conformance.problem.multihead import MultiHeadProblem
 from conformance.problem.recipe import Cookbook, Recipe
 from conformance.problem.sinusoidal import ARRANGEMENTS, FREQUENCIES, SinusoidalProblem
 
-Problem = AttentionProblem | MultiHeadProblem | SinusoidalProblem
-
-PROBLEM_TYPES: dict[str, type[AttentionProblem] | type[MultiHeadProblem] | type[SinusoidalProblem]] = {
+PROBLEM_TYPES: dict[str, type[Problem]] = {
     kind.operation: kind for kind in (AttentionProblem, MultiHeadProblem, SinusoidalProblem)
 }
 

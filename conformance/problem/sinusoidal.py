@@ -1,20 +1,18 @@
 """The problem of the sinusoidal positional encoding (Vaswani et al. 2017, section 3.5)."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from conformance.dtypes import float_type
 from conformance.errors import cut
-from conformance.problem import text as fields_of
+from conformance.problem.attention import DTYPE
+from conformance.problem.base import Problem, demand_size
+from conformance.problem.fields import NEEDED, Field, Numbers, OneRecipe, Sizes, Word, demand
 from conformance.problem.recipe import Recipe
 
 ARRANGEMENTS = ("interleaved", "concatenated")
 FREQUENCIES = ("d", "d/2-1")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SinusoidalProblem:
+class SinusoidalProblem(Problem):
     """The table PE of ``length`` positions and ``width`` columns, or x + PE for a batch.
 
     Interleaved, PE[p, 2i] = sin(p ω_i) and PE[p, 2i+1] = cos(p ω_i); concatenated, all the sines, then all the cosines.
@@ -24,78 +22,46 @@ class SinusoidalProblem:
     (batch, length, width) to which the encoding is added.
     """
 
-    operation: ClassVar[str] = "sinusoidal_encoding"
+    operation = "sinusoidal_encoding"
 
     length: int
     width: int
-    dtype: str = "float32"
-    arrangement: str = "default"
-    frequencies: str = "default"
-    rows: tuple[int, ...] | None = None
-    batch: int = 0
-    values: Recipe = Recipe("gaussian")
+    dtype: str
+    arrangement: str
+    frequencies: str
+    rows: tuple[int, ...] | None
+    batch: int
+    values: Recipe
 
-    FIELDS: ClassVar[tuple[str, ...]] = (
-        "length", "width", "dtype", "arrangement", "frequencies", "rows", "batch", "values",
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(key="length", kind=Sizes(), names=("length",), defaults=(NEEDED,), required=True, always=True, frozen=True),
+        Field(
+            key="width", kind=Sizes(), names=("width",), defaults=(NEEDED,), required=True, always=True, frozen=True,
+            asks={"odd-width": lambda problem: problem.width % 2 == 1},
+        ),
+        DTYPE,
+        Field(
+            key="arrangement", kind=Word(("default", *ARRANGEMENTS)), names=("arrangement",), defaults=("default",), frozen=True,
+            asks={
+                "interleaved": lambda problem: problem.arrangement == "interleaved",
+                "concatenated": lambda problem: problem.arrangement == "concatenated",
+            },
+        ),
+        Field(key="frequencies", kind=Word(("default", *FREQUENCIES)), names=("frequencies",), defaults=("default",)),
+        Field(key="rows", kind=Numbers(), names=("rows",), defaults=(None,), frozen=True),
+        Field(
+            key="batch", kind=Sizes(least=0), names=("batch",), defaults=(0,), frozen=True,
+            asks={"addition": lambda problem: problem.batch > 0},
+        ),
+        Field(
+            key="values", kind=OneRecipe(may_be_zero=()), names=("values",), defaults=(Recipe("gaussian"),), parameter=False,
+            said=lambda problem: problem.batch > 0 or problem.values != Recipe("gaussian"),
+        ),
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        fields_of.positive(length=self.length, width=self.width)
-        float_type(self.dtype)
-        fields_of.one_of("arrangement", self.arrangement, ("default", *ARRANGEMENTS))
-        fields_of.one_of("frequencies", self.frequencies, ("default", *FREQUENCIES))
-        fields_of.amplitudes(values=self.values)
-        fields_of.size(max(self.batch, 1), self.length, self.width)
-        fields_of.demand(self.batch >= 0, f"batch={self.batch} must not be negative.")
-        fields_of.demand(
+    def check(self) -> None:
+        demand_size(max(self.batch, 1), self.length, self.width)
+        demand(
             self.rows is None or all(0 <= row < self.length for row in self.rows),
             f"rows={cut(str(self.rows))} must be positions below the length {self.length}.",
         )
-
-    @cached_property
-    def text(self) -> str:
-        """The text form, from which ``parse`` makes an equal problem."""
-        words = [self.operation, f"length={self.length}", f"width={self.width}", f"dtype={self.dtype}"]
-        if self.arrangement != "default":
-            words.append(f"arrangement={self.arrangement}")
-        if self.frequencies != "default":
-            words.append(f"frequencies={self.frequencies}")
-        if self.rows is not None:
-            words.append(f"rows={','.join(map(str, self.rows))}")
-        if self.batch:
-            words.append(f"batch={self.batch}")
-        if self.batch or self.values != Recipe("gaussian"):
-            words.append(f"values={self.values}")
-        return " ".join(words)
-
-    @classmethod
-    def from_text(cls, text: str) -> "SinusoidalProblem":
-        fields = fields_of.split_fields(text, cls.FIELDS)
-        return cls(
-            length=fields_of.integer(fields, "length"),
-            width=fields_of.integer(fields, "width"),
-            dtype=fields_of.required(fields, "dtype"),
-            arrangement=fields.get("arrangement", "default"),
-            frequencies=fields.get("frequencies", "default"),
-            rows=fields_of.integers(fields, "rows", ",") if "rows" in fields else None,
-            batch=fields_of.integer(fields, "batch") if "batch" in fields else 0,
-            values=Recipe.parse(fields.get("values", "gaussian.1#0"), "values"),
-        )
-
-    @cached_property
-    def digest(self) -> str:
-        return fields_of.digest(self.text)
-
-    @cached_property
-    def features(self) -> frozenset[str]:
-        asked = {
-            "addition": self.batch > 0,
-            "odd-width": self.width % 2 == 1,
-            "interleaved": self.arrangement == "interleaved",
-            "concatenated": self.arrangement == "concatenated",
-        }
-        return frozenset(name for name, wanted in asked.items() if wanted)
-
-    def but(self, **changes: Any) -> "SinusoidalProblem":
-        """The same problem with some fields changed."""
-        return replace(self, **changes)

@@ -6,7 +6,7 @@ from conformance.cases.golden import golden_inputs
 from conformance.dtypes import round_to
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
 from conformance.values import contents, single_elements  # noqa: F401  (register their edits)
 from conformance.values.edits import EDITS, edited
 from conformance.values.laws import LAWS
@@ -60,7 +60,7 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     return laid_out(inputs, problem.layout)
 
 
-def _sinusoidal(problem: SinusoidalProblem) -> SinusoidalInputs:
+def _sinusoidal(problem: Problem) -> SinusoidalInputs:
     x = None
     if problem.batch:
         if problem.values.name != "gaussian" or problem.values.argument is not None:

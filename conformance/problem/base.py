@@ -1,0 +1,138 @@
+"""A problem: values of described fields, unchangeable, equal to another where the texts are."""
+
+import hashlib
+import math
+from dataclasses import FrozenInstanceError
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from conformance.errors import ProblemError, cut, quoted
+from conformance.problem.fields import NEEDED, Field, demand
+
+LARGEST_ARRAY = 2**36  # elements; an array of float32 then has 256 GiB
+
+
+class Problem:
+    """Made with the values of its fields by name; those left out have their defaults. Raises ProblemError for values that
+    describe no problem."""
+
+    operation: ClassVar[str]
+    FIELDS: ClassVar[tuple[Field, ...]]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, **given: Any) -> None:
+        owners = _owners(self.FIELDS)
+        defaults = {name: field.defaults[field.names.index(name)] for name, field in owners.items()}
+        lacking = [name for name, default in defaults.items() if default is NEEDED and name not in given]
+        if lacking:
+            raise TypeError(f"{type(self).__name__} needs {lacking[0]}.")
+        self._take(defaults, given)
+
+    def _take(self, values: dict[str, Any], changes: dict[str, Any]) -> None:
+        """Has ``values`` with ``changes``, which are checked."""
+        owners = _owners(self.FIELDS)
+        unknown = [name for name in changes if name not in owners]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {unknown[0]}.")
+        self.__dict__.update(values)
+        self.__dict__.update(changes)
+        for field in {owners[name]: None for name in changes}:
+            field.kind.check(field.values(self), field.names)
+        self.check()
+
+    def check(self) -> None:
+        """Raises ProblemError where fields do not go together."""
+
+    @cached_property
+    def text(self) -> str:
+        """The text form, from which ``parse`` makes an equal problem."""
+        said = (f"{field.key}={field.kind.write(field.values(self))}" for field in self.FIELDS if field.is_said(self))
+        return " ".join([self.operation, *said])
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The problem that ``text`` describes. Raises ProblemError, with what is wrong, for one that describes none."""
+        words = _split(text, [field.key for field in cls.FIELDS])
+        values: dict[str, Any] = {}
+        for field in cls.FIELDS:
+            if field.key in words:
+                values |= zip(field.names, field.kind.read(words[field.key], field.key), strict=True)
+            elif field.required:
+                raise ProblemError(f"The problem text lacks {field.key}=….")
+        return cls(**values)
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that identify the text (of SHA-256)."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """What an implementation must offer beyond the plain operation to be asked this."""
+        return frozenset(name for field in self.FIELDS for name, asked in field.asks.items() if asked(self))
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What golden cases list beside the arrays that they hold."""
+        listed = (field for field in self.FIELDS if field.parameter and (field.frozen or field.values(self) != field.defaults))
+        return {name: getattr(self, name) for field in listed for name in field.names}
+
+    def but(self, **changes: Any) -> Self:
+        """The same problem with some fields changed."""
+        other = object.__new__(type(self))
+        other._take({name: self.__dict__[name] for name in _owners(self.FIELDS)}, changes)
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"<{self.text}>"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"A problem cannot be changed: use but({name}=…).")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError("A problem cannot be changed.")
+
+
+@cache
+def _owners(fields: tuple[Field, ...]) -> dict[str, Field]:
+    """The field of each attribute."""
+    return {name: field for field in fields for name in field.names}
+
+
+def demand_size(*sizes: int) -> None:
+    """Raises ProblemError for an array that is larger than any machine can be asked to hold."""
+    count = math.prod(sizes)
+    demand(
+        count <= LARGEST_ARRAY, f"An array of {' × '.join(map(str, sizes))} elements is too large: {LARGEST_ARRAY} are the most."
+    )
+
+
+def demand_lengths(problem: Problem) -> None:
+    """Raises ProblemError unless there is a key length from 0 to that of the keys for each batch row, or none at all."""
+    lengths = problem.key_lengths
+    demand(
+        lengths is None or (len(lengths) == problem.batch and all(0 <= n <= problem.key_length for n in lengths)),
+        f"lengths={cut(str(lengths))} must be {problem.batch} numbers from 0 to the key length {problem.key_length}.",
+    )
+
+
+def _split(text: str, known: list[str]) -> dict[str, str]:
+    """The words of a problem's text by key, the leading operation left out."""
+    words: dict[str, str] = {}
+    for word in text.split()[1:]:
+        key, equals, value = word.partition("=")
+        if not equals or not value:
+            raise ProblemError(f"{quoted(word)} in the problem text is not of the form name=value.")
+        demand(key in known, f"The problem text has an unknown field {quoted(key)}: known are {', '.join(known)}.")
+        demand(key not in words, f"The problem text gives {quoted(key)} twice.")
+        words[key] = value
+    return words

@@ -1,0 +1,85 @@
+"""Fields of problems: what one entry of a description gives, and that a new one changes nothing that was frozen."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from conformance.cases import golden
+from conformance.cases.golden import load_cases
+from conformance.golden_tool import check
+from conformance.problem import PROBLEM_TYPES, AttentionProblem, MultiHeadProblem, ProblemError, Recipe, parse
+from conformance.problem.fields import Field, Number
+from conformance.specification import requirements
+
+SLOPE = Field(
+    key="slope", kind=Number(), names=("slope",), defaults=(None,), asks={"slope": lambda problem: problem.slope is not None}
+)
+TEXT = "attention batch=1 heads=1 length=2/3 width=4 dtype=float32 values=gaussian.1#0"
+PLAIN = parse(TEXT)
+
+
+@pytest.fixture
+def sloped(monkeypatch: pytest.MonkeyPatch):
+    """Attention and multi-head attention with one more optional field."""
+    for kind in (AttentionProblem, MultiHeadProblem):
+        monkeypatch.setattr(kind, "FIELDS", (*kind.FIELDS, SLOPE))
+    golden.forget()
+    yield
+    golden.forget()
+
+
+def test_a_new_optional_field_changes_no_frozen_case_and_no_text(sloped) -> None:
+    assert check() == []
+    for case in load_cases():
+        assert "slope" not in case.problem.text
+
+
+def test_a_new_field_is_read_written_asked_and_listed(sloped) -> None:
+    plain = parse(TEXT)
+    problem = plain.but(slope=0.5)
+    assert problem.text == f"{TEXT} slope=0.5"
+    assert parse(problem.text) == problem != plain
+    assert problem.features - plain.features == {"slope"}
+    assert problem.parameters["slope"] == 0.5
+    with pytest.raises(ProblemError, match="slope='far' is not a number"):
+        parse(f"{TEXT} slope=far")
+
+
+def test_a_text_that_knows_a_field_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ProblemError, match="unknown field 'slope'"):
+        parse(f"{TEXT} slope=0.5")
+
+
+def test_what_is_no_field_or_is_missing_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(TypeError, match="has no field slope"):
+        PLAIN.but(slope=1.0)
+    with pytest.raises(TypeError, match="needs kv_heads"):
+        AttentionProblem(query_length=2, key_length=3, width=4, value_width=4)
+
+
+def test_a_problem_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        PLAIN.causal = "top-left"
+    with pytest.raises(FrozenInstanceError):
+        del PLAIN.causal
+
+
+def test_problems_are_equal_where_their_texts_are() -> None:
+    assert PLAIN.but(scale=1) == PLAIN.but(scale=1.0)
+    assert PLAIN.but(values=Recipe("gaussian", 1)) != PLAIN
+    assert len({PLAIN, PLAIN.but(), PLAIN.but(layout="reversed")}) == 2
+
+
+@pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES)
+def test_no_two_fields_of_an_operation_say_the_same(kind) -> None:
+    names = [name for field in kind.FIELDS for name in field.names]
+    assert len(names) == len(set(names))
+    assert len({field.key for field in kind.FIELDS}) == len(kind.FIELDS)
+    assert all(len(field.names) == len(field.defaults) for field in kind.FIELDS)
+    assert set(kind.__annotations__) - {"FIELDS"} == set(names)
+
+
+def test_every_problem_of_the_specification_is_made_again_from_its_text() -> None:
+    for requirement in requirements().values():
+        for problem in requirement.designed():
+            assert parse(problem.text) == problem
