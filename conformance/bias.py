@@ -8,7 +8,7 @@ row share their weights, so the standard error is clustered by row. Sources: the
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -131,7 +131,7 @@ def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Way]:
 def derivative_by_scale(inputs: AttentionInputs) -> Float[Array, "b h lq dv"]:
     """g = ∂O/∂ln(scale), by central difference of the oracle: off by a part in 10⁶, which no estimate of β can notice."""
     scale = 1.0 / np.sqrt(inputs.query.shape[-1]) if inputs.scale is None else inputs.scale
-    above, below = (expect(replace(inputs, scale=float(scale * (1.0 + step))), "strict").output for step in (STEP, -STEP))
+    above, below = (expect(inputs.but(scale=float(scale * (1.0 + step))), "strict").output for step in (STEP, -STEP))
     return ((above - below) / (2.0 * STEP)).astype(np.float64)
 
 
@@ -139,7 +139,7 @@ def weights_of(inputs: AttentionInputs) -> Float[Array, "b h lq lk"]:
     """The attention weights: the output where V is the identity."""
     batch, kv_heads, keys, _ = inputs.value.shape
     identity = np.broadcast_to(np.eye(keys), (batch, kv_heads, keys, keys))
-    of_identity = replace(inputs, value=round_to(identity, inputs.query.dtype.name))
+    of_identity = inputs.but(value=round_to(identity, inputs.query.dtype.name))
     return expect(of_identity, "strict").output.astype(np.float64)
 
 

@@ -1,31 +1,70 @@
 """The inputs of one computation, framework-free: what an adapter receives. Expected values never travel with them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray
+NEEDED: Any = object()  # the default of an argument that has none
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AttentionInputs:
+class Arguments:
+    """Arguments by name, unchangeable; those left out have their defaults. Two are equal where they are one object."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(self.DEFAULTS)
+        self.__dict__.update(given)
+        wrong = [name for name, value in self.__dict__.items() if value is NEEDED or name not in self.DEFAULTS]
+        if wrong:
+            raise TypeError(f"{type(self).__name__} {'has no' if wrong[0] in given else 'needs'} {wrong[0]}.")
+
+    def but(self, **changes: Any) -> Self:
+        """The same inputs with some arguments changed."""
+        return type(self)(**(self.named() | changes))
+
+    def named(self) -> dict[str, Any]:
+        """All arguments by name."""
+        return dict(self.__dict__)
+
+    def arrays(self) -> dict[str, Array]:
+        """The floating-point inputs by name."""
+        raise NotImplementedError
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"Inputs cannot be changed: use but({name}=…).")
+
+
+class AttentionInputs(Arguments):
     """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores;
     ``causal`` is one of ``conformance.problem.CAUSAL``. Query, key and value may be one array object. ``padding``, True = attend,
     is a mask of keys alone, put there for an implementation that takes it so (conformance/routes.py); problems have none."""
 
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+        **dict.fromkeys(("query", "key", "value"), NEEDED),
+        **dict.fromkeys(("mask", "bias", "key_lengths", "padding", "scale")),
+        "causal": "none",
+    }
+
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]
     value: Float[Array, "b hkv lk dv"]
-    mask: Bool[Array, "*#b_hq lq #lk"] | None = None
-    bias: Float[Array, "*#b_hq lq #lk"] | None = None
-    causal: str = "none"
-    key_lengths: Int[Array, " b"] | None = None
-    padding: Bool[Array, "b lk"] | None = None
-    scale: float | None = None
+    mask: Bool[Array, "*#b_hq lq #lk"] | None
+    bias: Float[Array, "*#b_hq lq #lk"] | None
+    causal: str
+    key_lengths: Int[Array, " b"] | None
+    padding: Bool[Array, "b lk"] | None
+    scale: float | None
 
     def arrays(self) -> dict[str, Array]:
-        """The floating-point inputs by name."""
         named = {"query": self.query, "key": self.key, "value": self.value, "bias": self.bias}
         return {name: array for name, array in named.items() if array is not None}
 
@@ -43,25 +82,33 @@ class Weights:
     value_bias: Float[Array, " value_inner"] | None = None
     output_bias: Float[Array, " model"] | None = None
 
+    def but(self, **changes: Any) -> "Weights":
+        return replace(self, **changes)
+
     def arrays(self) -> dict[str, Array]:
         return {name: array for name, array in vars(self).items() if array is not None}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MultiHeadInputs:
+class MultiHeadInputs(Arguments):
     """Inputs of multi-head attention; for self-attention query, key and value are the same array object, with one memory for key
-    and value those two are. ``padding`` as above."""
+    and value those two are. ``scale`` None: 1/√(width of a head). ``padding`` as above."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+        **dict.fromkeys(("query", "key", "value", "weights", "num_heads"), NEEDED),
+        **dict.fromkeys(("scale", "mask", "key_lengths", "padding")),
+        "causal": "none",
+    }
 
     query: Float[Array, "b lq model"]
     key: Float[Array, "b lk model"]
     value: Float[Array, "b lk model"]
     weights: Weights
     num_heads: int
-    scale: float | None = None  # None: 1/√(width of a head)
-    mask: Bool[Array, "*#b_h lq #lk"] | None = None
-    causal: str = "none"
-    key_lengths: Int[Array, " b"] | None = None
-    padding: Bool[Array, "b lk"] | None = None
+    scale: float | None
+    mask: Bool[Array, "*#b_h lq #lk"] | None
+    causal: str
+    key_lengths: Int[Array, " b"] | None
+    padding: Bool[Array, "b lk"] | None
 
     def arrays(self) -> dict[str, Array]:
         """The floating-point inputs by name, the weights as ``weights.<name>``."""
@@ -69,18 +116,23 @@ class MultiHeadInputs:
         return {"query": self.query, "key": self.key, "value": self.value, **weights}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SinusoidalInputs:
+class SinusoidalInputs(Arguments):
     """Inputs of the sinusoidal encoding; with ``x`` the encoding is added to it. Where ``arrangement`` or ``frequencies`` are
     left open (default), the paper's are meant."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+        **dict.fromkeys(("length", "width", "dtype", "arrangement"), NEEDED),
+        "frequencies": "default",
+        **dict.fromkeys(("rows", "x")),
+    }
 
     length: int
     width: int
     dtype: str
     arrangement: str
-    frequencies: str = "default"
-    rows: tuple[int, ...] | None = None
-    x: Float[Array, "b length width"] | None = None
+    frequencies: str
+    rows: tuple[int, ...] | None
+    x: Float[Array, "b length width"] | None
 
     def arrays(self) -> dict[str, Array]:
         return {} if self.x is None else {"x": self.x}

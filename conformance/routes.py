@@ -233,8 +233,8 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
         own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else _four(inputs.bias)
         infinity = np.array(-np.inf).astype(inputs.query.dtype)
         changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, _full_shape(inputs))
-    folded = replace(inputs, **changes)
-    return replace(folded, weights=_completed(folded, route.ways)) if isinstance(folded, MultiHeadInputs) else folded
+    folded = inputs.but(**changes)
+    return folded.but(weights=_completed(folded, route.ways)) if isinstance(folded, MultiHeadInputs) else folded
 
 
 def _completed(inputs: MultiHeadInputs, ways: Mapping[str, str]) -> Weights:

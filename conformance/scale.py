@@ -1,7 +1,5 @@
 """The scale of an implementation that holds it in a dtype of its own, less exact than that of the inputs."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from conformance.dtypes import float_type, round_to
@@ -21,7 +19,7 @@ def rounded_scale(inputs: Inputs, dtype: str | None) -> float | None:
 
 def with_scale(inputs: Inputs, scale: float) -> Inputs:
     assert not isinstance(inputs, SinusoidalInputs)
-    return replace(inputs, scale=scale)
+    return inputs.but(scale=scale)
 
 
 def _width(inputs: AttentionInputs | MultiHeadInputs) -> int:

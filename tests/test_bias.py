@@ -1,7 +1,5 @@
 """The bias probe sees what no element's budget shows, and leaves honest rounding alone."""
 
-from dataclasses import replace
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -39,7 +37,7 @@ def off(factor):
         sentence="",
         requirements=("ATT-OUT-039",),
         sources=(),
-        rewrite=lambda inputs: replace(inputs, scale=float(default_scale(inputs) * factor)),
+        rewrite=lambda inputs: inputs.but(scale=float(default_scale(inputs) * factor)),
     )
     return implementation_of(fault)
 
@@ -98,7 +96,7 @@ def test_a_scale_off_by_a_five_hundredth_fails(dtype):
 def test_a_scale_in_bfloat16_hides_in_the_eager_budget_and_not_from_the_probe():
     def eager(inputs):
         scale = float(np.array(default_scale(inputs)).astype(ml_dtypes.bfloat16))
-        return rules.eager(replace(inputs, scale=scale))
+        return rules.eager(inputs.but(scale=scale))
 
     support = Support(dtypes=("bfloat16",), profile="eager", conventions=CONVENTIONS)
     implementation = Implementation("scale-in-bfloat16", attention(eager), support, frameworks()["numpy"])

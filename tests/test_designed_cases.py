@@ -214,7 +214,7 @@ def multi_head(inputs: MultiHeadInputs, split: Callable, merge: Callable, scale:
         value=project(inputs.value, weights.value, weights.value_bias),
         mask=inputs.mask, causal=inputs.causal, key_lengths=inputs.key_lengths,
     )  # fmt: skip
-    merged = merge(attention(replace(plain, scale=scale(inputs, plain)), parts))
+    merged = merge(attention(plain.but(scale=scale(inputs, plain)), parts))
     if weights.output is None:
         return round_to(merged, dtype)
     product = merged @ weights.output.astype(work)
@@ -269,13 +269,13 @@ def faulty_inputs(name: str, inputs: MultiHeadInputs) -> MultiHeadInputs:
         "output bias ignored": lambda: {"output_bias": None},
     }
     if name in changed:
-        return replace(inputs, weights=replace(weights, **changed[name]()))
+        return inputs.but(weights=replace(weights, **changed[name]()))
     if name == "causal ignored":
-        return replace(inputs, causal="none")
+        return inputs.but(causal="none")
     if name == "padding ignored":
-        return replace(inputs, mask=None, key_lengths=None)
+        return inputs.but(mask=None, key_lengths=None)
     if name == "key and value from the query" and inputs.key.shape == inputs.query.shape:
-        return replace(inputs, key=inputs.query, value=inputs.query)
+        return inputs.but(key=inputs.query, value=inputs.query)
     return inputs
 
 

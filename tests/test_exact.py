@@ -2,7 +2,6 @@
 
 import ast
 import math
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ SHARE = {"float64": 0.01, "float32": 1e-6, "float16": 1e-6, "bfloat16": 1e-6}
 def plain_inputs(lq: int, lk: int, **more: Any) -> AttentionInputs:
     inputs = materialise(parse(f"attention length={lq}/{lk} batch=1 heads=1 width=3 dtype=float64 values=spread.1#1"))
     assert isinstance(inputs, AttentionInputs)
-    return replace(inputs, **more)
+    return inputs.but(**more)
 
 
 def multi_head_inputs(fields: str) -> MultiHeadInputs:
@@ -87,7 +86,7 @@ def test_a_zero_query_gives_the_mean_of_v_to_the_last_bit() -> None:
 def test_subnormal_results_are_rounded_once() -> None:
     inputs = materialise(parse("attention batch=1 heads=1 length=1/3 width=2/99 dtype=float64 values=zero-query.1#4"))
     value = np.ldexp(inputs.value, -1066)
-    output = exact.attention(replace(inputs, value=value))
+    output = exact.attention(inputs.but(value=value))
     assert (np.abs(output) < 2.0**-1060).all() and (output != 0).any()
     for c in range(99):
         assert output[0, 0, 0, c] == float(sum(Fraction(float(v)) for v in value[0, 0, :, c]) / 3)
@@ -152,9 +151,9 @@ def test_sinusoidal_arrangements_and_an_odd_width() -> None:
     interleaved = [x for pair in waves for x in pair][:5]
     concatenated = [s for s, _ in waves] + [c for _, c in waves[:2]]
     assert exact.sinusoidal_encoding(inputs)[2] == pytest.approx(interleaved, rel=1e-15)
-    assert exact.sinusoidal_encoding(replace(inputs, arrangement="concatenated"))[2] == pytest.approx(concatenated, rel=1e-15)
+    assert exact.sinusoidal_encoding(inputs.but(arrangement="concatenated"))[2] == pytest.approx(concatenated, rel=1e-15)
     x = np.full((2, 3, 5), 8.0)
-    added = exact.sinusoidal_encoding(replace(inputs, rows=(2,), x=x))
+    added = exact.sinusoidal_encoding(inputs.but(rows=(2,), x=x))
     assert added.shape == (2, 1, 5)
     assert added[1, 0] == pytest.approx([8.0 + e for e in interleaved], rel=1e-15)
 
@@ -187,4 +186,4 @@ def test_what_it_cannot_compute_it_refuses(inputs: AttentionInputs, words: str) 
 def test_inner_widths_must_be_divisible_by_the_heads() -> None:
     inputs = multi_head_inputs("model=4 inner=4")
     with pytest.raises(UsageError, match="3 heads do not divide"):
-        exact.multi_head_attention(replace(inputs, num_heads=3))
+        exact.multi_head_attention(inputs.but(num_heads=3))

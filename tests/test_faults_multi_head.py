@@ -108,13 +108,13 @@ def test_masks_are_read_where_it_is_said():
         "mask-heads-outermost": mask[[[0, 1, 0], [1, 0, 1]], [[0, 0, 1], [1, 2, 2]]],
     }
     for name, other in due.items():
-        np.testing.assert_array_equal(FAULTS[name].output(inputs), compute(replace(inputs, mask=other)))
+        np.testing.assert_array_equal(FAULTS[name].output(inputs), compute(inputs.but(mask=other)))
 
 
 def test_a_mask_of_the_batch_repeated_as_a_whole_reads_other_batch_rows():
     inputs, _ = tried(multi_head("square", key_lengths=(4, 6))[0])
     seen = np.array([4, 6, 4, 6, 4, 6]).reshape(2, 3, 1, 1)  # batch row (b · H + h) mod 2
-    due = replace(inputs, key_lengths=None, mask=np.arange(7) < np.broadcast_to(seen, (2, 3, 7, 1)))
+    due = inputs.but(key_lengths=None, mask=np.arange(7) < np.broadcast_to(seen, (2, 3, 7, 1)))
     np.testing.assert_array_equal(FAULTS["mask-tiled-over-batch"].output(inputs), compute(due))
 
 

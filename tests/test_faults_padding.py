@@ -59,15 +59,15 @@ def test_the_oracle_knows_what_it_gives(name):
 def test_takes_the_lengths_that_it_says(name, taken):
     inputs = with_lengths(5, 13, 2)
     if taken is None:  # three heads and three batch rows: the same mask for all rows, another for each head
-        due = replace(inputs, key_lengths=None, mask=np.arange(13) < np.array([5, 13, 2])[None, :, None, None])
+        due = inputs.but(key_lengths=None, mask=np.arange(13) < np.array([5, 13, 2])[None, :, None, None])
     else:
-        due = replace(inputs, key_lengths=np.array(taken))
+        due = inputs.but(key_lengths=np.array(taken))
     np.testing.assert_allclose(FAULTS[name].output(inputs), compute(due), rtol=1e-6, atol=1e-6)
 
 
 def test_lengths_from_the_end_show_the_last_keys():
     inputs = with_lengths(5, 12)
-    due = replace(inputs, key_lengths=None, mask=np.arange(13) >= 13 - np.array([5, 12])[:, None, None, None])
+    due = inputs.but(key_lengths=None, mask=np.arange(13) >= 13 - np.array([5, 12])[:, None, None, None])
     np.testing.assert_allclose(FAULTS["key-lengths-from-the-end"].output(inputs), compute(due), rtol=1e-6, atol=1e-6)
 
 
@@ -90,7 +90,7 @@ def test_an_empty_row_spoils_as_much_as_is_said():
     plain = materialise(problem)
     mask = plain.mask.copy()
     mask[0, 1, 4] = False
-    inputs = replace(plain, mask=mask)
+    inputs = plain.but(mask=mask)
     rows = np.arange(9)
     spoiled = {
         "empty-row-spoils-head": np.ix_([0], [1], rows),

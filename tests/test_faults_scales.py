@@ -55,7 +55,7 @@ def test_the_oracle_knows_what_it_gives(name):
 )
 def test_divides_by_what_it_says(name, square):
     inputs = inputs_with()
-    due = compute(replace(inputs, scale=1.0 / np.sqrt(square)))
+    due = compute(inputs.but(scale=1.0 / np.sqrt(square)))
     np.testing.assert_allclose(FAULTS[name].output(inputs), due, rtol=1e-6, atol=1e-7)
 
 
@@ -108,5 +108,5 @@ def test_a_scale_is_lost_on_its_path_only(path, fields):
 def test_channels_that_are_zero_are_not_counted():
     inputs = inputs_with(edits=("zero-channels.1#0",))
     np.testing.assert_array_equal(
-        FAULTS["scale-by-live-channels"].output(inputs), compute(replace(inputs, scale=float(1.0 / np.sqrt(6))))
+        FAULTS["scale-by-live-channels"].output(inputs), compute(inputs.but(scale=float(1.0 / np.sqrt(6))))
     )

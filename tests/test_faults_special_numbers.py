@@ -34,7 +34,7 @@ def same(fault, inputs):
 def with_entry(inputs, name, number):
     array = getattr(inputs, name).copy()
     array[0, 0, 1, 0] = number
-    return replace(inputs, **{name: array})
+    return inputs.but(**{name: array})
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -88,15 +88,15 @@ def test_relations_are_broken_by_every_ordinary_problem(name):
 def test_faults_of_features_show_with_the_feature_only():
     grouped, causal = RELATIONS["heads-averaged-in-groups"], RELATIONS["causal-without-mask-ignored"]
     assert same(grouped, inputs_of()) and not same(grouped, materialise(parse(GROUPED)))
-    triangle = replace(inputs_of(), causal="top-left")
+    triangle = inputs_of().but(causal="top-left")
     assert same(causal, inputs_of()) and not same(causal, triangle)
-    assert same(causal, replace(triangle, mask=np.ones((1, 1, 1, 13), dtype=bool)))
-    one_head = replace(inputs_of("multi_head_attention"), num_heads=1)
+    assert same(causal, triangle.but(mask=np.ones((1, 1, 1, 13), dtype=bool)))
+    one_head = inputs_of("multi_head_attention").but(num_heads=1)
     single = RELATIONS["multi-head-single-head-unscaled"]
     assert same(single, inputs_of("multi_head_attention")) and not same(single, one_head)
     bare = inputs_of("multi_head_attention")
     laid_out = RELATIONS["multi-head-interleaved-without-output"]
-    assert same(laid_out, bare) and not same(laid_out, replace(bare, weights=replace(bare.weights, output=None)))
+    assert same(laid_out, bare) and not same(laid_out, bare.but(weights=replace(bare.weights, output=None)))
 
 
 @pytest.mark.parametrize("fault", biased.FAULTS, ids=lambda fault: fault.id)
@@ -107,6 +107,6 @@ def test_biased_constants_are_caught_in_every_dtype_that_they_list(fault):
 
 
 def test_a_given_scale_needs_no_inverse_root():
-    given = replace(inputs_of(), scale=0.25)
+    given = inputs_of().but(scale=0.25)
     newton = next(fault for fault in biased.FAULTS if fault.id == "scale-by-one-newton-step")
     assert same(newton, given) and not same(newton, inputs_of())

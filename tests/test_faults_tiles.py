@@ -166,10 +166,10 @@ def test_contiguous_inputs_of_one_shape_hide_strides(name):
 @pytest.mark.parametrize("name", MIXED)
 def test_strides_of_another_tensor_show_where_layouts_differ(name):
     inputs, right = tried(attention("square")[0])
-    mixed = replace(inputs, key=lay_out(inputs.key, "transposed"), value=lay_out(inputs.value, "reversed"))
+    mixed = inputs.but(key=lay_out(inputs.key, "transposed"), value=lay_out(inputs.value, "reversed"))
     assert not np.allclose(FAULTS[name].output(mixed), right)
     alike = {key: lay_out(getattr(inputs, key), "transposed") for key in ("query", "key", "value")}
-    np.testing.assert_array_equal(FAULTS[name].output(replace(inputs, **alike)), right)
+    np.testing.assert_array_equal(FAULTS[name].output(inputs.but(**alike)), right)
 
 
 def test_each_layout_shows_the_strides_that_it_is_about():

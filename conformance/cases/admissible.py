@@ -6,7 +6,6 @@ that declare them or declare nothing, a requirement needs one problem for each n
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -136,7 +135,7 @@ def _merge(attended: np.ndarray, weights: Weights) -> np.ndarray:
 
 def _sinusoidal_nulls(inputs: SinusoidalInputs) -> dict[str, np.ndarray]:
     added = 0.0 if inputs.x is None else inputs.x.astype(np.float64)
-    longer = expect(replace(inputs, length=inputs.length + 1, rows=None, x=None), "strict").output.astype(np.float64)
+    longer = expect(inputs.but(length=inputs.length + 1, rows=None, x=None), "strict").output.astype(np.float64)
     table = longer[:-1]
     half = inputs.width // 2
     pairs = table[:, : 2 * half].reshape(-1, half, 2)[..., ::-1].reshape(-1, 2 * half)

@@ -91,14 +91,14 @@ def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, B
     does not, in every combination."""
     attention = inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs)
     there = [name for name, none in _NONE.items() if getattr(attention, name) is not none]
-    without = replace(attention, **_NONE)
-    hidden = [~_counting(replace(without, **{name: getattr(attention, name)})) for name in there]
+    without = attention.but(**_NONE)
+    hidden = [~_counting(without.but(**{name: getattr(attention, name)})) for name in there]
     hidden_by = sum(np.left_shift(pairs, bit, dtype=int) for bit, pairs in enumerate(hidden))
     kinds = [int(kind) for kind in np.unique(hidden_by) if kind]
     equal = _of_equal_weights(inputs)
     for count in range(len(kinds), 0, -1):
         for chosen in combinations(kinds, count):
-            mean = expect(replace(equal, mask=np.isin(hidden_by, chosen)), "strict")
+            mean = expect(equal.but(mask=np.isin(hidden_by, chosen)), "strict")
             yield mean.output.astype(np.float64), mean.judged[..., 0]
 
 
@@ -106,5 +106,5 @@ def _of_equal_weights(inputs: AttentionInputs | MultiHeadInputs) -> AttentionInp
     """Inputs that give all keys equal weights: all scores are 0, and nothing is hidden."""
     if isinstance(inputs, MultiHeadInputs):
         weights = replace(inputs.weights, query=np.zeros_like(inputs.weights.query), query_bias=None)
-        return replace(inputs, weights=weights, mask=None, causal="none", key_lengths=None)
-    return replace(inputs, query=np.zeros_like(inputs.query), **_NONE)
+        return inputs.but(weights=weights, mask=None, causal="none", key_lengths=None)
+    return inputs.but(query=np.zeros_like(inputs.query), **_NONE)

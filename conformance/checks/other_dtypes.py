@@ -31,7 +31,7 @@ def check_bias_dtype(judging: Judge, subject: Subject, problem: Problem) -> list
     route, profile = subject.route(problem), judging.profile(subject, problem)
     own, support = judging.inputs(problem), subject.implementation.support
     assert isinstance(own, AttentionInputs)
-    inputs = replace(own, bias=made_bias(problem.but(dtype=WIDE)))
+    inputs = own.but(bias=made_bias(problem.but(dtype=WIDE)))
     try:
         run = judging.run_prepared(judging.prepare(subject, problem, route, inputs), subject)
     except Failed as failure:

@@ -90,4 +90,4 @@ def _under(evidence: Evidence, claim: str) -> Expected | None:
 
 def _of_table(inputs: SinusoidalInputs, dtype: str, profile: str) -> np.ndarray:
     """The budget of a table in another dtype, and of its sum with x."""
-    return expect(replace(inputs, dtype=dtype), profile).budget
+    return expect(inputs.but(dtype=dtype), profile).budget

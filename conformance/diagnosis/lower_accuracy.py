@@ -47,9 +47,8 @@ def _dtype_of(inputs: Inputs) -> str:
 
 def _cast(inputs: Inputs) -> Inputs:
     if isinstance(inputs, SinusoidalInputs):
-        return replace(inputs, dtype="float32", x=_single(inputs.x))
-    changed = {field.name: _single(getattr(inputs, field.name)) for field in fields(inputs)}
-    return replace(inputs, **changed)
+        return inputs.but(dtype="float32", x=_single(inputs.x))
+    return inputs.but(**{name: _single(value) for name, value in inputs.named().items()})
 
 
 def _single(value: Any) -> Any:

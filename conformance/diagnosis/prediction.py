@@ -196,15 +196,15 @@ def _of_steps(evidence: Evidence) -> tuple[float, float]:
 
 
 def _moved_scores(inputs: AttentionInputs | MultiHeadInputs, unit: float) -> Inputs:
-    return replace(inputs, query=_moved(inputs.query, 1, unit), key=_moved(inputs.key, 2, unit))
+    return inputs.but(query=_moved(inputs.query, 1, unit), key=_moved(inputs.key, 2, unit))
 
 
 def _moved_values(inputs: AttentionInputs | MultiHeadInputs, unit: float) -> Inputs:
-    moved = replace(inputs, value=_moved(inputs.value, 3, unit))
+    moved = inputs.but(value=_moved(inputs.value, 3, unit))
     if isinstance(moved, AttentionInputs):
         return moved
     output = moved.weights.output
-    return replace(moved, weights=replace(moved.weights, output=None if output is None else _moved(output, 4, unit)))
+    return moved.but(weights=moved.weights.but(output=None if output is None else _moved(output, 4, unit)))
 
 
 def _moved(array: Array, seed: int, unit: float) -> Array:

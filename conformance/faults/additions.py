@@ -1,7 +1,6 @@
 """Faults in adding the sinusoidal encoding to a batch: positions counted along another axis, a sum that is none."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +23,7 @@ def _of_batch(inputs: SinusoidalInputs) -> Array:
     """Batch row b gets the encoding of position b at all its positions."""
     if inputs.x is None:
         return sinusoidal(inputs)
-    rows = table(replace(inputs, length=len(inputs.x)))
+    rows = table(inputs.but(length=len(inputs.x)))
     return added(inputs, rows[:, None])
 
 

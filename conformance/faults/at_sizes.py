@@ -4,7 +4,6 @@ They are said to show in float32: the quick tier asks sizes in that dtype, the f
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ def _heads_wrapped(inputs: AttentionInputs) -> AttentionInputs:
     if heads <= 64:
         return inputs
     chosen = (np.arange(heads) * kv // heads) % 64
-    return replace(inputs, key=inputs.key[:, chosen], value=inputs.value[:, chosen])
+    return inputs.but(key=inputs.key[:, chosen], value=inputs.value[:, chosen])
 
 
 def _groups_of_eight(inputs: AttentionInputs) -> AttentionInputs:
@@ -81,18 +80,18 @@ def _groups_of_eight(inputs: AttentionInputs) -> AttentionInputs:
     chosen = (np.arange(heads) // 8) % kv if kv > 1 else None
     if chosen is None:
         return inputs
-    return replace(inputs, key=inputs.key[:, chosen], value=inputs.value[:, chosen])
+    return inputs.but(key=inputs.key[:, chosen], value=inputs.value[:, chosen])
 
 
 def _bias_in_tiles(inputs: AttentionInputs) -> AttentionInputs:
     """The bias of keys from 64 on is that of the first tile again."""
     if inputs.bias is None or inputs.bias.shape[-1] <= 64:
         return inputs
-    return replace(inputs, bias=inputs.bias[..., np.arange(inputs.bias.shape[-1]) % 64])
+    return inputs.but(bias=inputs.bias[..., np.arange(inputs.bias.shape[-1]) % 64])
 
 
 def _aligned_otherwise(inputs: AttentionInputs) -> AttentionInputs:
-    return replace(inputs, causal="top-left") if inputs.causal == "bottom-right" and inputs.key.shape[2] >= 64 else inputs
+    return inputs.but(causal="top-left") if inputs.causal == "bottom-right" and inputs.key.shape[2] >= 64 else inputs
 
 
 def _triangle_off(inputs: AttentionInputs) -> AttentionInputs:
@@ -101,21 +100,21 @@ def _triangle_off(inputs: AttentionInputs) -> AttentionInputs:
         return inputs
     queries, keys = inputs.query.shape[2], inputs.key.shape[2]
     offset = 1 + (keys - queries if inputs.causal == "bottom-right" else 0)
-    wider = replace(inputs, causal="none")
-    return replace(folded(wider, np.arange(keys) <= np.arange(queries)[:, None] + offset))
+    wider = inputs.but(causal="none")
+    return folded(wider, np.arange(keys) <= np.arange(queries)[:, None] + offset).but()
 
 
 def _mask_lost(inputs: AttentionInputs) -> AttentionInputs:
     """A mask over whole tiles of 8 queries and 8 keys is taken for one that hides nothing."""
     whole = _whole(inputs.query.shape[2], 8) and _whole(inputs.key.shape[2], 8)
-    return replace(inputs, mask=None) if inputs.mask is not None and whole else inputs
+    return inputs.but(mask=None) if inputs.mask is not None and whole else inputs
 
 
 def _lengths_of_tiles(inputs: AttentionInputs) -> AttentionInputs:
     """A length that ends with a tile of 8 keys leaves the last of them out."""
     if inputs.key_lengths is None:
         return inputs
-    return replace(inputs, key_lengths=np.where(inputs.key_lengths % 8 == 0, inputs.key_lengths - 1, inputs.key_lengths))
+    return inputs.but(key_lengths=np.where(inputs.key_lengths % 8 == 0, inputs.key_lengths - 1, inputs.key_lengths))
 
 
 def _layer_zeros(wrong: Callable[[MultiHeadInputs], Array | bool]) -> Callable[[MultiHeadInputs], Array]:

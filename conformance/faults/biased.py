@@ -1,7 +1,6 @@
 """Faults of bias: constants with too few digits, whose error no single element shows in float32, and all of them together do."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def _inverse_root(x: float, steps: int) -> float:
 
 def _default_by_steps(steps: int) -> Callable[[AttentionInputs], AttentionInputs]:
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
-        return inputs if inputs.scale is not None else replace(inputs, scale=_inverse_root(float(inputs.query.shape[-1]), steps))
+        return inputs if inputs.scale is not None else inputs.but(scale=_inverse_root(float(inputs.query.shape[-1]), steps))
 
     return rewrite
 

@@ -43,7 +43,7 @@ def _fault(
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         if inputs.bias is None:
             return inputs
-        return replace(inputs, bias=change(four_axes(inputs.bias).astype(np.float64), inputs))
+        return inputs.but(bias=change(four_axes(inputs.bias).astype(np.float64), inputs))
 
     return Fault(
         id=id,
@@ -93,7 +93,7 @@ def _as_binary_mask(inputs: AttentionInputs, bias: Bias) -> Array:
 
 
 def _plus_infinity(inputs: AttentionInputs, bias: Bias) -> Array:
-    return attend(replace(inputs, bias=np.where(np.isneginf(bias), np.inf, bias)))
+    return attend(inputs.but(bias=np.where(np.isneginf(bias), np.inf, bias)))
 
 
 def _transposed(bias: Bias, inputs: AttentionInputs) -> Bias:

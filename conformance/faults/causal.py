@@ -4,7 +4,6 @@ How the triangle is aligned is in causal_alignment.py, in which rows, heads and 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -45,7 +44,7 @@ def causal_fault(
     """A fault that takes ``seen`` for the causal triangle."""
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
-        return inputs if inputs.causal == "none" else narrowed(replace(inputs, causal="none"), _pairs(inputs, seen))
+        return inputs if inputs.causal == "none" else narrowed(inputs.but(causal="none"), _pairs(inputs, seen))
 
     return Fault(id=id, sentence=sentence, requirements=requirements, sources=sources, needs=needs, rewrite=rewrite)
 
@@ -63,14 +62,14 @@ def _after_softmax(inputs: AttentionInputs) -> Array:
     if inputs.causal == "none":
         return attend(inputs)
     kept = _pairs(inputs, _triangle)
-    return attend(replace(inputs, causal="none"), softmax=lambda scores: softmax(scores) * kept)
+    return attend(inputs.but(causal="none"), softmax=lambda scores: softmax(scores) * kept)
 
 
 def _before_softmax(inputs: AttentionInputs) -> Array:
     if inputs.causal == "none":
         return attend(inputs)
     kept = _pairs(inputs, _triangle)
-    return attend(replace(inputs, causal="none"), add_bias=lambda scores, inputs: add_bias(scores * kept, inputs))
+    return attend(inputs.but(causal="none"), add_bias=lambda scores, inputs: add_bias(scores * kept, inputs))
 
 
 LATE = causal_fault(
@@ -88,7 +87,7 @@ _DIAGONAL = (
         sentence="draws a causal limit though none is asked for",
         requirements=("ATT-OUT-010", "ATT-OUT-003", "ATT-OUT-004", "ATT-OUT-005", "ATT-OUT-006"),
         sources=(),
-        rewrite=lambda inputs: replace(inputs, causal="top-left") if inputs.causal == "none" else inputs,
+        rewrite=lambda inputs: inputs.but(causal="top-left") if inputs.causal == "none" else inputs,
     ),
     causal_fault(
         "causal-inverted",

@@ -1,6 +1,5 @@
 """Mask, causal limit, key lengths and bias where two of them meet: one is dropped, the two are united, or one needs the other."""
 
-from dataclasses import replace
 from itertools import combinations, permutations
 from typing import Any
 
@@ -47,7 +46,7 @@ def has(inputs: AttentionInputs, feature: str) -> bool:
 def without(inputs: AttentionInputs, feature: str) -> AttentionInputs:
     """The inputs without ``feature``."""
     name, absent, _ = FIELDS[feature]
-    return replace(inputs, **{name: absent})
+    return inputs.but(**{name: absent})
 
 
 def _dropped_with(dropped: str, other: str) -> Rewrite:
@@ -73,7 +72,7 @@ def _united(first: str, second: str) -> Rewrite:
         if not (has(inputs, first) and has(inputs, second)):
             return inputs
         visible = visible_pairs(without(inputs, first)) | visible_pairs(without(inputs, second))
-        return replace(inputs, mask=visible, causal="none", key_lengths=None)
+        return inputs.but(mask=visible, causal="none", key_lengths=None)
 
     return rewrite
 

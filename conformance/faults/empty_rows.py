@@ -1,7 +1,6 @@
 """Rows that see no key given what no library means them to give: which is all that is wrong."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -21,15 +20,15 @@ def _all_hidden(inputs: AttentionInputs) -> Bool[Array, "b h lq"]:
 
 
 def _by_bias(inputs: AttentionInputs) -> Bool[Array, "b h lq"]:
-    return _all_hidden(replace(inputs, mask=None, causal="none", key_lengths=None))
+    return _all_hidden(inputs.but(mask=None, causal="none", key_lengths=None))
 
 
 def _by_lengths(inputs: AttentionInputs) -> Bool[Array, "b h lq"]:
-    return _all_hidden(replace(inputs, mask=None, causal="none", bias=None))
+    return _all_hidden(inputs.but(mask=None, causal="none", bias=None))
 
 
 def _by_causal(inputs: AttentionInputs) -> Bool[Array, "b h lq"]:
-    return _all_hidden(replace(inputs, mask=None, key_lengths=None, bias=None))
+    return _all_hidden(inputs.but(mask=None, key_lengths=None, bias=None))
 
 
 def _first_value(inputs: AttentionInputs) -> Float[Array, "b h 1 dv"]:

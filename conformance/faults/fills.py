@@ -5,7 +5,6 @@ as a bias in float64, so that the oracle says what the faulty output is.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -31,7 +30,7 @@ def _hidden(inputs: AttentionInputs) -> Array | None:
 
 
 def _without_masks(inputs: AttentionInputs, bias: Array) -> AttentionInputs:
-    return replace(inputs, mask=None, causal="none", key_lengths=None, bias=bias)
+    return inputs.but(mask=None, causal="none", key_lengths=None, bias=bias)
 
 
 def _bias(inputs: AttentionInputs) -> Array:

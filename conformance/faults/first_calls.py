@@ -48,7 +48,7 @@ def _first_triangle(inputs: AttentionInputs, memory: Memory) -> Array:
     triangle = np.ones(lengths, dtype=bool)
     rows, columns = min(lengths[0], first.shape[0]), min(lengths[1], first.shape[1])
     triangle[:rows, :columns] = first[:rows, :columns]
-    return attend(replace(inputs, causal="none"), visible=lambda plain: visible_pairs(plain) & triangle)
+    return attend(inputs.but(causal="none"), visible=lambda plain: visible_pairs(plain) & triangle)
 
 
 def _first_default_scale(inputs: AttentionInputs, memory: Memory) -> Array:
@@ -84,7 +84,7 @@ def _mask_turns_causal_off(inputs: AttentionInputs, memory: Memory) -> Array:
     """Once a mask was given, the path for masks is taken, which knows no triangle."""
     memory["masked"] = memory.get("masked", False) or inputs.mask is not None
     late = memory["masked"] and inputs.mask is None
-    return attend(replace(inputs, causal="none") if late else inputs)
+    return attend(inputs.but(causal="none") if late else inputs)
 
 
 def _first_group(inputs: AttentionInputs, memory: Memory) -> Array:

@@ -1,7 +1,6 @@
 """Faults of the sinusoidal encoding in its frequencies, its functions and the arrangement of its columns."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -134,7 +133,7 @@ _FREQUENCIES = (
 
 
 def _mirrored(inputs: SinusoidalInputs) -> SinusoidalInputs:
-    return replace(inputs, arrangement="interleaved" if inputs.arrangement == "concatenated" else "concatenated")
+    return inputs.but(arrangement="interleaved" if inputs.arrangement == "concatenated" else "concatenated")
 
 
 def _unwritten(inputs: SinusoidalInputs) -> Array:
@@ -175,14 +174,14 @@ _FORM = (
     fault(
         "always-interleaved",
         "lets sine and cosine alternate though halves were asked for",
-        lambda inputs: sinusoidal(replace(inputs, arrangement="interleaved")),
+        lambda inputs: sinusoidal(inputs.but(arrangement="interleaved")),
         "ATT-POS-016",
         needs=frozenset({"concatenated"}),
     ),
     fault(
         "always-concatenated",
         "puts all sines first though alternating columns were asked for",
-        lambda inputs: sinusoidal(replace(inputs, arrangement="concatenated")),
+        lambda inputs: sinusoidal(inputs.but(arrangement="concatenated")),
         "ATT-POS-015",
         "ATT-POS-001",
     ),

@@ -1,7 +1,6 @@
 """Faults of a scale on its way: ignored, doubled, inverted, rounded, lost on one path, or put where it does not belong."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -28,7 +27,7 @@ def _changed(applies: Present, change: Change) -> Callable[[AttentionInputs], At
         if not applies(inputs):
             return inputs
         with np.errstate(all="ignore"):
-            return replace(inputs, scale=float(change(_due(inputs), _due(replace(inputs, scale=None)))))
+            return inputs.but(scale=float(change(_due(inputs), _due(inputs.but(scale=None)))))
 
     return rewrite
 
@@ -136,15 +135,15 @@ _PATHS = (
 
 
 def _on_bias(inputs: AttentionInputs) -> AttentionInputs:
-    return inputs if inputs.bias is None else replace(inputs, bias=inputs.bias.astype(np.float64) * _due(inputs))
+    return inputs if inputs.bias is None else inputs.but(bias=inputs.bias.astype(np.float64) * _due(inputs))
 
 
 def _bias_divided(inputs: AttentionInputs) -> AttentionInputs:
-    return inputs if inputs.bias is None else replace(inputs, bias=inputs.bias.astype(np.float64) / _due(inputs))
+    return inputs if inputs.bias is None else inputs.but(bias=inputs.bias.astype(np.float64) / _due(inputs))
 
 
 def _on_values(inputs: AttentionInputs) -> AttentionInputs:
-    return replace(inputs, value=inputs.value.astype(np.float64) * _due(inputs))
+    return inputs.but(value=inputs.value.astype(np.float64) * _due(inputs))
 
 
 def _misplaced(
@@ -163,7 +162,7 @@ _PLACES = (
     _misplaced(
         "scale-after-softmax",
         "multiplies the weights by the scale instead of the scores",
-        lambda inputs: replace(_on_values(inputs), scale=1.0),
+        lambda inputs: _on_values(inputs).but(scale=1.0),
         "ATT-SCALE-001",
         "ATT-OUT-008",
     ),

@@ -1,7 +1,6 @@
 """Faults inside the groups of grouped heads: which queries, masks and causal limits belong to a place in the packed group."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -44,8 +43,8 @@ def _packed(row: Callable[[Array, Array, int, int], Array]) -> Rewrite:
         place = np.arange(heads)[:, None] % group
         limit = row(place, np.arange(query_length), group, query_length) + causal_offset(inputs.causal, query_length, key_length)
         triangle = np.arange(key_length) <= limit[..., None]
-        rest = visible_pairs(replace(inputs, causal="none"))
-        return replace(inputs, mask=rest & triangle, causal="none", key_lengths=None)
+        rest = visible_pairs(inputs.but(causal="none"))
+        return inputs.but(mask=rest & triangle, causal="none", key_lengths=None)
 
     return rewrite
 

@@ -1,7 +1,6 @@
 """Faults of the masks that the heads of multi-head attention get: another head's, another batch row's, another axis."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool
@@ -23,7 +22,7 @@ def _masked(change: Callable[[Array], Array], per_head: bool = True) -> Callable
         own = inputs.mask is not None and inputs.mask.ndim > 2 and inputs.mask.shape[-3] > 1
         if (per_head and not own) or (inputs.mask is None and inputs.key_lengths is None):
             return inputs
-        return replace(inputs, mask=change(visible_pairs(tokens_as_heads(inputs))), causal="none", key_lengths=None)
+        return inputs.but(mask=change(visible_pairs(tokens_as_heads(inputs))), causal="none", key_lengths=None)
 
     return rewrite
 

@@ -5,7 +5,6 @@ as many key heads as query heads.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,7 @@ def chosen(
     """
     heads = np.arange(inputs.query.shape[1])
     right = kv_heads(len(heads), inputs.key.shape[1])
-    return replace(
-        inputs,
+    return inputs.but(
         query=inputs.query[:, heads if query is None else query],
         key=inputs.key[:, right if key is None else key],
         value=inputs.value[:, right if value is None else value],
@@ -148,7 +146,7 @@ def _flat(index: Callable[[Array, Array, int], Array]) -> Rewrite:
         (batch, kv), heads = inputs.key.shape[:2], inputs.query.shape[1]
         place = np.minimum(index(np.arange(batch)[:, None], np.arange(heads), heads // kv), batch * kv - 1)
         key, value = (array.reshape(-1, *array.shape[2:])[place] for array in (inputs.key, inputs.value))
-        return replace(inputs, key=key, value=value)
+        return inputs.but(key=key, value=value)
 
     return rewrite
 
@@ -156,7 +154,7 @@ def _flat(index: Callable[[Array, Array, int], Array]) -> Rewrite:
 def _batch_for_head(inputs: AttentionInputs) -> AttentionInputs:
     if inputs.key.shape[0] != inputs.key.shape[1]:
         return inputs
-    return replace(inputs, key=inputs.key.swapaxes(0, 1), value=inputs.value.swapaxes(0, 1))
+    return inputs.but(key=inputs.key.swapaxes(0, 1), value=inputs.value.swapaxes(0, 1))
 
 
 def _over_heads(guessed: bool) -> Callable[[AttentionInputs], Float[Array, "b h l dv"]]:
@@ -169,7 +167,7 @@ def _over_heads(guessed: bool) -> Callable[[AttentionInputs], Float[Array, "b h 
         if not fits or (guessed and heads != query_length):
             return attend(inputs)
         swapped = {name: getattr(inputs, name).swapaxes(1, 2) for name in ("query", "key", "value")}
-        return attend(replace(inputs, **swapped)).swapaxes(1, 2)
+        return attend(inputs.but(**swapped)).swapaxes(1, 2)
 
     return compute
 

@@ -30,7 +30,7 @@ def has_axes(array: Array, inputs: AttentionInputs, axes: str) -> bool:
 
 def narrowed(inputs: AttentionInputs, visible: Bool[Array, "#b #h #lq #lk"]) -> AttentionInputs:
     """The inputs with a mask that hides, beside what it hid before, the pairs where ``visible`` is False."""
-    return replace(inputs, mask=visible if inputs.mask is None else four_axes(inputs.mask) & visible)
+    return inputs.but(mask=visible if inputs.mask is None else four_axes(inputs.mask) & visible)
 
 
 def in_multi_head(rewrite: Callable[[AttentionInputs], AttentionInputs]) -> Rewrite:
@@ -38,7 +38,7 @@ def in_multi_head(rewrite: Callable[[AttentionInputs], AttentionInputs]) -> Rewr
 
     def rewritten(inputs: MultiHeadInputs) -> MultiHeadInputs:
         seen = rewrite(tokens_as_heads(inputs))
-        return replace(inputs, mask=seen.mask, causal=seen.causal, key_lengths=seen.key_lengths)
+        return inputs.but(mask=seen.mask, causal=seen.causal, key_lengths=seen.key_lengths)
 
     return rewritten
 

@@ -1,7 +1,6 @@
 """Faults of whole layers: one of two arguments forgotten, inputs taken for others, results rounded to one side."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def _wide(inputs: MultiHeadInputs) -> MultiHeadInputs:
         return made.setdefault(id(array), array.astype(np.float64))
 
     weights = Weights(**{name: wide(array) for name, array in inputs.weights.arrays().items()})
-    return replace(inputs, query=wide(inputs.query), key=wide(inputs.key), value=wide(inputs.value), weights=weights)
+    return inputs.but(query=wide(inputs.query), key=wide(inputs.key), value=wide(inputs.value), weights=weights)
 
 
 def _rounded(whole: Callable[[Array], Array]) -> Callable[[MultiHeadInputs], Array]:
@@ -40,13 +39,13 @@ def _rounded(whole: Callable[[Array], Array]) -> Callable[[MultiHeadInputs], Arr
 
 
 def _if(condition: Callable[[MultiHeadInputs], bool], **changes: Any) -> Rewrite:
-    return lambda inputs: replace(inputs, **changes) if condition(inputs) else inputs
+    return lambda inputs: inputs.but(**changes) if condition(inputs) else inputs
 
 
 def _as_self(inputs: MultiHeadInputs) -> MultiHeadInputs:
     """Key and value are the query where there are as many tokens of them."""
     alike = inputs.query.shape == inputs.key.shape
-    return replace(inputs, key=inputs.query, value=inputs.query) if alike else inputs
+    return inputs.but(key=inputs.query, value=inputs.query) if alike else inputs
 
 
 def _fault(identifier: str, sentence: str, requirements: tuple[str, ...], dtypes: tuple[str, ...], **fields: Any) -> Fault:

@@ -1,7 +1,6 @@
 """Boolean masks that act in the wrong way: as factors or numbers on scores, or on weights after softmax."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -32,7 +31,7 @@ SMALLEST = 2.0**-149  # of float32: what lies below vanishes where weights are k
 def _as_number(mask: Mask, inputs: AttentionInputs) -> AttentionInputs:
     """The inputs with ``mask`` added to the scores as 0 and 1, hiding nothing."""
     number = mask.astype(np.float64)
-    return replace(inputs, mask=None, bias=number if inputs.bias is None else four_axes(inputs.bias).astype(np.float64) + number)
+    return inputs.but(mask=None, bias=number if inputs.bias is None else four_axes(inputs.bias).astype(np.float64) + number)
 
 
 def _added(inputs: AttentionInputs) -> AttentionInputs:
@@ -47,7 +46,7 @@ def _multiplied_before(inputs: AttentionInputs) -> Array:
     if inputs.mask is None:
         return attend(inputs)
     mask = four_axes(inputs.mask)
-    return attend(replace(inputs, mask=None), add_bias=lambda scores, inputs: add_bias(scores * mask, inputs))
+    return attend(inputs.but(mask=None), add_bias=lambda scores, inputs: add_bias(scores * mask, inputs))
 
 
 def _multiplied_after(renormalise: bool) -> Callable[[AttentionInputs], Array]:
@@ -64,7 +63,7 @@ def _multiplied_after(renormalise: bool) -> Callable[[AttentionInputs], Array]:
                 left = np.where(left < SMALLEST, 0.0, left)
             return left / left.sum(-1, keepdims=True)
 
-        return attend(replace(inputs, mask=None), softmax=weights)
+        return attend(inputs.but(mask=None), softmax=weights)
 
     return compute
 
@@ -74,7 +73,7 @@ def _plus_infinity(scores: Float[Array, "b h lq lk"], visible: Bool[Array, "b h 
 
 
 def _one_added(inputs: AttentionInputs) -> AttentionInputs:
-    return replace(inputs, bias=np.ones((1, 1, 1, 1)) if inputs.bias is None else four_axes(inputs.bias).astype(np.float64) + 1.0)
+    return inputs.but(bias=np.ones((1, 1, 1, 1)) if inputs.bias is None else four_axes(inputs.bias).astype(np.float64) + 1.0)
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -3,7 +3,6 @@ something else. Which axis of a mask belongs to what is in mask_axes.py, how a m
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool
@@ -38,7 +37,7 @@ def masked(change: Callable[[Mask, AttentionInputs], Array]) -> Rewrite:
     """Puts the mask, as four axes, through ``change``; inputs without a mask stay."""
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
-        return inputs if inputs.mask is None else replace(inputs, mask=change(four_axes(inputs.mask), inputs))
+        return inputs if inputs.mask is None else inputs.but(mask=change(four_axes(inputs.mask), inputs))
 
     return rewrite
 

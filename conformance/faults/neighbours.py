@@ -1,7 +1,6 @@
 """Faults between heads or batch rows: weights, queries, keys or values of a neighbour, and places that nobody writes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def _first_row(name: str) -> Rewrite:
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         array = getattr(inputs, name)
         changed: dict[str, Any] = {name: np.broadcast_to(array[:1], array.shape)}
-        return replace(inputs, **changed)
+        return inputs.but(**changed)
 
     return rewrite
 

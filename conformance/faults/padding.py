@@ -1,7 +1,6 @@
 """Key lengths got wrong, hidden keys that have a say after all, and rows without a key that spoil others."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -44,7 +43,7 @@ def _fault(id: str, sentence: str, sources: tuple[str, ...], change: Callable[[L
         if inputs.key_lengths is None:
             return inputs
         lengths = np.broadcast_to(change(inputs.key_lengths, inputs.key.shape[2]), inputs.key_lengths.shape)
-        return replace(inputs, key_lengths=np.clip(lengths, 0, inputs.key.shape[2]))
+        return inputs.but(key_lengths=np.clip(lengths, 0, inputs.key.shape[2]))
 
     return Fault(id=id, sentence=sentence, requirements=LENGTHS, sources=sources, needs=NEEDS, rewrite=rewrite)
 
@@ -57,7 +56,7 @@ def _seen(
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         if inputs.key_lengths is None:
             return inputs
-        return narrowed(replace(inputs, key_lengths=None), seen(inputs.key_lengths.reshape(-1, 1, 1, 1), inputs))
+        return narrowed(inputs.but(key_lengths=None), seen(inputs.key_lengths.reshape(-1, 1, 1, 1), inputs))
 
     return Fault(id=id, sentence=sentence, requirements=LENGTHS, sources=sources, needs=NEEDS, rewrite=rewrite)
 
@@ -81,7 +80,7 @@ def _zeroed(inputs: AttentionInputs) -> AttentionInputs:
         return inputs
     present = np.arange(inputs.key.shape[2]) < inputs.key_lengths[:, None]
     key, value = (np.where(present[:, None, :, None], array, np.zeros_like(array)) for array in (inputs.key, inputs.value))
-    return replace(inputs, key=key, value=value, key_lengths=None)
+    return inputs.but(key=key, value=value, key_lengths=None)
 
 
 IGNORED = _fault("key-lengths-ignored", "leaves key lengths out", IGNORED_LENGTHS, lambda n, keys: keys)

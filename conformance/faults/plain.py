@@ -1,7 +1,6 @@
 """What a test without a plan would try: ordinary shapes, every feature once, numbers drawn from one bell curve."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -61,9 +60,9 @@ def inputs_of(problem: Problem, amplitude: float) -> Inputs:
 
     inputs = materialise(problem)
     if isinstance(inputs, SinusoidalInputs):
-        return inputs if inputs.x is None else replace(inputs, x=draw(inputs.x, "value"))
+        return inputs if inputs.x is None else inputs.but(x=draw(inputs.x, "value"))
     query = draw(inputs.query, "query")
     if isinstance(inputs, MultiHeadInputs) and inputs.key is inputs.query:
-        return replace(inputs, query=query, key=query, value=query)
+        return inputs.but(query=query, key=query, value=query)
     assert isinstance(inputs, AttentionInputs | MultiHeadInputs)
-    return replace(inputs, query=query, key=draw(inputs.key, "key"), value=draw(inputs.value, "value"))
+    return inputs.but(query=query, key=draw(inputs.key, "key"), value=draw(inputs.value, "value"))

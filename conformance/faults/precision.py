@@ -1,6 +1,5 @@
 """Faults of precision: sums, scores, weights, inputs or results kept in too few digits, and rounding that leans to one side."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,7 +55,7 @@ def rounded_inputs(
                 changed[name] = rounding(inputs.arrays()[name].astype(np.float64))
         if "query" in changed:
             changed["query"] = changed["query"].astype(inputs.query.dtype)
-        return replace(inputs, **changed)
+        return inputs.but(**changed)
 
     return Fault(id=identifier, sentence=sentence, requirements=requirements, rewrite=rewrite, **{"sources": (), **fields})
 
@@ -126,7 +125,7 @@ def _in_float32(inputs: AttentionInputs) -> Array:
     """Attention of float64 inputs in float32 from beginning to end."""
     single = rounding_to("float32")
     return attend(
-        replace(inputs, query=single(inputs.query), key=single(inputs.key), value=single(inputs.value)),
+        inputs.but(query=single(inputs.query), key=single(inputs.key), value=single(inputs.value)),
         products=partial(_products_in, single),
         softmax=partial(_softmax_in, single),
         mix=partial(_mixed_in, single),
@@ -151,7 +150,7 @@ def _directed(name: str, words: str, target: float) -> Fault:
     """The output rounded to the side of ``target``: one step toward it where the nearest number lies on the other side."""
 
     def compute(inputs: AttentionInputs) -> Array:
-        exact = attend(replace(inputs, query=inputs.query.astype(np.float64)))
+        exact = attend(inputs.but(query=inputs.query.astype(np.float64)))
         with np.errstate(all="ignore"):
             nearest = exact.astype(float_type(inputs.query.dtype.name).numpy)
             beyond = (nearest.astype(np.float64) - exact) * np.sign(target - exact) < 0

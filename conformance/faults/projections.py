@@ -40,7 +40,7 @@ def fault(
 
 def with_weights(change: Change) -> Rewrite:
     """Other weights: ``change`` says which, by name."""
-    return lambda inputs: replace(inputs, weights=replace(inputs.weights, **change(inputs)))
+    return lambda inputs: inputs.but(weights=replace(inputs.weights, **change(inputs)))
 
 
 def times(array: Array | None, factor: float) -> Array | None:
@@ -184,7 +184,7 @@ def _fed(**sources: str) -> Rewrite:
     """Inputs exchanged for others of the three, where lengths agree or nothing is masked."""
 
     def rewrite(inputs: MultiHeadInputs) -> MultiHeadInputs:
-        fed = replace(inputs, **{name: getattr(inputs, source) for name, source in sources.items()})
+        fed = inputs.but(**{name: getattr(inputs, source) for name, source in sources.items()})
         same = fed.key.shape == inputs.key.shape
         free = inputs.mask is None and inputs.causal == "none" and inputs.key_lengths is None
         return fed if fed.key.shape[1] == fed.value.shape[1] and (same or free) else inputs

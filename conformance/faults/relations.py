@@ -1,7 +1,6 @@
 """Faults that break a relation of the formula: order of queries and channels, common signs, range of V, one head alone."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ Array = np.ndarray
 
 def _overshooting(inputs: AttentionInputs) -> Array:
     """Twice the output less the mean of V: a step beyond it."""
-    mean = attend(replace(inputs, query=np.zeros_like(inputs.query))).astype(np.float64)
+    mean = attend(inputs.but(query=np.zeros_like(inputs.query))).astype(np.float64)
     return (2.0 * attend(inputs).astype(np.float64) - mean).astype(inputs.query.dtype)
 
 
@@ -34,7 +33,7 @@ def _absolute(inputs: AttentionInputs) -> Array:
 
 
 def _causal_by_mask_only(inputs: AttentionInputs) -> AttentionInputs:
-    return replace(inputs, causal="none") if inputs.mask is None and inputs.key_lengths is None else inputs
+    return inputs.but(causal="none") if inputs.mask is None and inputs.key_lengths is None else inputs
 
 
 def _group_mean(inputs: AttentionInputs) -> AttentionInputs:
@@ -46,7 +45,7 @@ def _group_mean(inputs: AttentionInputs) -> AttentionInputs:
         averaged = array.astype(np.float64).mean(axis=1, keepdims=True)
         return np.broadcast_to(averaged, array.shape).astype(array.dtype)
 
-    return replace(inputs, key=mean(inputs.key), value=mean(inputs.value))
+    return inputs.but(key=mean(inputs.key), value=mean(inputs.value))
 
 
 def _interleaved_without_output(inputs: MultiHeadInputs) -> Array:
@@ -105,7 +104,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault("scale-by-row-number", "multiplies the scores by the logarithm of the row's number", ("ATT-OUT-016", *_VALUES),
            compute=_length_scaled),
     _fault("query-channels-in-halves", "has the even channels of the query before the odd ones, and not those of the key",
-           ("ATT-OUT-018", *_VALUES), rewrite=lambda inputs: replace(inputs, query=_halves(inputs.query))),
+           ("ATT-OUT-018", *_VALUES), rewrite=lambda inputs: inputs.but(query=_halves(inputs.query))),
     _fault("query-without-signs", "takes the sizes of the query's entries", ("ATT-OUT-025", *_VALUES), compute=_absolute),
     _fault("causal-without-mask-ignored", "heeds causal only beside a mask or key lengths", ("ATT-MASK-038", "ATT-MASK-009"),
            rewrite=_causal_by_mask_only, needs="causal"),

@@ -21,7 +21,7 @@ def _default(identifier: str, sentence: str, scale: Scale, *requirements: str, *
     """Another scale than 1/√d where none is given."""
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
-        return inputs if inputs.scale is not None else replace(inputs, scale=float(scale(inputs)))
+        return inputs if inputs.scale is not None else inputs.but(scale=float(scale(inputs)))
 
     fields = {"sources": (), **fields}
     return Fault(id=identifier, sentence=sentence, requirements=requirements or ("ATT-SCALE-001",), rewrite=rewrite, **fields)
@@ -35,7 +35,7 @@ def _heads(name: str, sentence: str, scale: Callable[[MultiHeadInputs], float], 
         factor = scale(inputs) * np.sqrt(_head_width(inputs))
         bias = None if weights.query_bias is None else weights.query_bias.astype(np.float64) * factor
         scaled = replace(weights, query=weights.query.astype(np.float64) * factor, query_bias=bias)
-        return replace(inputs, weights=scaled)
+        return inputs.but(weights=scaled)
 
     return Fault(
         id=f"multi-head-scale-{name}",

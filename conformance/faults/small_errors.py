@@ -1,7 +1,6 @@
 """Faults that are small everywhere and on one side: hidden in the budget of each element, seen in all of them together."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,7 @@ def _result(change: Callable[[Array, str], Array]) -> Callable[[AttentionInputs]
 
 def _in_float64(inputs: AttentionInputs) -> AttentionInputs:
     wide: dict[str, Any] = {name: array.astype(np.float64) for name, array in inputs.arrays().items()}
-    return replace(inputs, **wide)
+    return inputs.but(**wide)
 
 
 def _cut(whole: Callable[[Array], Array]) -> Callable[[Array, str], Array]:

@@ -1,7 +1,6 @@
 """Faults of the softmax: over another axis, badly normalised, in another base, or another function in its place."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -177,7 +176,7 @@ def _in_base(identifier: str, sentence: str, of_products: float, of_bias: float,
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         bias = None if inputs.bias is None else inputs.bias.astype(np.float64) * of_bias
-        return replace(inputs, scale=default_scale(inputs) * of_products, bias=bias)
+        return inputs.but(scale=default_scale(inputs) * of_products, bias=bias)
 
     return Fault(id=identifier, sentence=sentence, requirements=requirements, sources=(), rewrite=rewrite, **fields)
 

@@ -1,7 +1,6 @@
 """Faults with special numbers: NaN and infinity swallowed or spread too far, −0 taken for another number, tiny and huge ones."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ def _changed(name: str, change: Change) -> Callable[[AttentionInputs], Attention
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         changed: dict[str, Any] = {name: change(getattr(inputs, name))}
-        return replace(inputs, **changed)
+        return inputs.but(**changed)
 
     return rewrite
 

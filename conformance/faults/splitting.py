@@ -1,7 +1,6 @@
 """Faults of multi-head attention in splitting into heads and merging them, and in how many heads there are."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -143,7 +142,7 @@ def _recounted(heads: Callable[[MultiHeadInputs], int]) -> Callable[[MultiHeadIn
         count = heads(inputs)
         widths = inputs.weights.query.shape[1], inputs.weights.value.shape[1]
         per_head = inputs.mask is not None and inputs.mask.ndim > 2 and inputs.mask.shape[-3] > 1
-        return inputs if per_head or any(width % count for width in widths) else replace(inputs, num_heads=count)
+        return inputs if per_head or any(width % count for width in widths) else inputs.but(num_heads=count)
 
     return rewrite
 

@@ -4,7 +4,6 @@ A read beyond the memory of a tensor gives NaN, so that nothing foreign is touch
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def _reading(strides: Strides, *names: str) -> Rewrite:
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         changed: dict[str, Any] = {name: read(getattr(inputs, name), strides(getattr(inputs, name))) for name in names}
-        return replace(inputs, **changed)
+        return inputs.but(**changed)
 
     return rewrite
 
@@ -96,7 +95,7 @@ def _from_multiple_of(alignment: int) -> Rewrite:
     def down(array: Array) -> Array:
         return read(array, own(array), -(array.__array_interface__["data"][0] % alignment) // array.itemsize)
 
-    return lambda inputs: replace(inputs, query=down(inputs.query), key=down(inputs.key), value=down(inputs.value))
+    return lambda inputs: inputs.but(query=down(inputs.query), key=down(inputs.key), value=down(inputs.value))
 
 
 def _of_masks(name: str) -> Rewrite:
@@ -105,7 +104,7 @@ def _of_masks(name: str) -> Rewrite:
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         array = getattr(inputs, name)
         changed: dict[str, Any] = {} if array is None else {name: read(array, contiguous(array.shape))}
-        return replace(inputs, **changed)
+        return inputs.but(**changed)
 
     return rewrite
 
@@ -151,7 +150,7 @@ def _strides_of(source: str, name: str) -> Rewrite:
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         array, other = getattr(inputs, name), getattr(inputs, source)
         changed: dict[str, Any] = {name: read(array, own(other))} if array.shape == other.shape else {}
-        return replace(inputs, **changed)
+        return inputs.but(**changed)
 
     return rewrite
 
@@ -159,19 +158,19 @@ def _strides_of(source: str, name: str) -> Rewrite:
 def _width_of_key(inputs: AttentionInputs) -> AttentionInputs:
     """V read as if its rows were as wide as those of the keys."""
     assumed = contiguous((*inputs.value.shape[:3], inputs.key.shape[3]))
-    return inputs if inputs.key.shape[3] == inputs.value.shape[3] else replace(inputs, value=read(inputs.value, assumed))
+    return inputs if inputs.key.shape[3] == inputs.value.shape[3] else inputs.but(value=read(inputs.value, assumed))
 
 
 def _width_of_value(inputs: AttentionInputs) -> AttentionInputs:
     """Keys read as if their rows were as wide as those of V."""
     assumed = contiguous((*inputs.key.shape[:3], inputs.value.shape[3]))
-    return inputs if inputs.key.shape[3] == inputs.value.shape[3] else replace(inputs, key=read(inputs.key, assumed))
+    return inputs if inputs.key.shape[3] == inputs.value.shape[3] else inputs.but(key=read(inputs.key, assumed))
 
 
 def _value_cut(inputs: AttentionInputs) -> AttentionInputs:
     value = inputs.value.copy()
     value[..., inputs.key.shape[3] :] = 0
-    return replace(inputs, value=value)
+    return inputs.but(value=value)
 
 
 def _length_of_query(inputs: AttentionInputs) -> AttentionInputs:
@@ -182,7 +181,7 @@ def _length_of_query(inputs: AttentionInputs) -> AttentionInputs:
         head = inputs.query.shape[2] * array.shape[3]
         return read(np.ascontiguousarray(array), [heads * head, head, array.shape[3], 1])
 
-    return replace(inputs, key=moved(inputs.key), value=moved(inputs.value))
+    return inputs.but(key=moved(inputs.key), value=moved(inputs.value))
 
 
 _TAKEN = (

@@ -1,7 +1,6 @@
 """Faults at the edges of key tiles: keys that are left out or read twice, and what fills a last tile up."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def fault(identifier: str, sentence: str, rewrite: Rewrite, *requirements: str, 
 
 def folded(inputs: AttentionInputs, visible: Bool[Array, "#b #h lq lk"] | bool = True) -> AttentionInputs:
     """Mask, causal and key lengths in one full mask, narrowed to ``visible`` pairs."""
-    return replace(inputs, mask=visible_pairs(inputs) & visible, causal="none", key_lengths=None)
+    return inputs.but(mask=visible_pairs(inputs) & visible, causal="none", key_lengths=None)
 
 
 def reading(inputs: AttentionInputs, index: Int[Array, " n"]) -> AttentionInputs:
@@ -38,8 +37,7 @@ def reading(inputs: AttentionInputs, index: Int[Array, " n"]) -> AttentionInputs
     if np.array_equal(index, np.arange(inputs.key.shape[2])):
         return inputs
     inputs = folded(inputs)
-    return replace(
-        inputs,
+    return inputs.but(
         key=inputs.key[:, :, index],
         value=inputs.value[:, :, index],
         mask=along(inputs.mask, -1, index),
@@ -97,7 +95,7 @@ def _padded(size: int, fill: Callable[[Array, int], Array]) -> Rewrite:
         if bias is not None and bias.shape[-1] > 1:
             bias = np.concatenate([bias, np.zeros((*bias.shape[:-1], missing), bias.dtype)], axis=-1)
         key, value = (np.concatenate([array, fill(array, missing)], axis=2) for array in (inputs.key, inputs.value))
-        return replace(inputs, key=key, value=value, mask=np.concatenate([inputs.mask, seen], axis=-1), bias=bias)
+        return inputs.but(key=key, value=value, mask=np.concatenate([inputs.mask, seen], axis=-1), bias=bias)
 
     return rewrite
 

@@ -1,7 +1,6 @@
 """Faults of tiles of keys under a causal limit, of tiles of queries, and of widths that are no multiple of a vector."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def _per_tile(size: int, limit: Callable[[Array, int], Array]) -> Rewrite:
             return inputs
         query_length, key_length = inputs.query.shape[2], inputs.key.shape[2]
         last = limit(np.arange(query_length) + causal_offset(inputs.causal, query_length, key_length), size)
-        return folded(replace(inputs, causal="none"), np.arange(key_length) <= last[:, None])
+        return folded(inputs.but(causal="none"), np.arange(key_length) <= last[:, None])
 
     return rewrite
 
@@ -86,7 +85,7 @@ def _channels_dropped(multiple: int) -> Rewrite:
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         query = inputs.query.copy()
         query[..., whole(query.shape[3], multiple) :] = 0
-        return replace(inputs, query=query)
+        return inputs.but(query=query)
 
     return rewrite
 

@@ -1,7 +1,5 @@
 """Faults of indices that are too narrow and begin at 0 again."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from conformance.faults.model import Fault, Rewrite
@@ -19,7 +17,7 @@ def _wrapped(name: str, bits: int) -> Rewrite:
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         array = getattr(inputs, name)
-        return replace(inputs, **{name: array[:, :, np.arange(array.shape[2]) % 2**bits]})
+        return inputs.but(**{name: array[:, :, np.arange(array.shape[2]) % 2**bits]})
 
     return rewrite
 
@@ -32,7 +30,7 @@ def _mask_wrapped(name: str, bits: int) -> Rewrite:
         if array is None or 1 in array.shape[-2:]:
             return inputs
         flat = array.reshape(*array.shape[:-2], -1)
-        return replace(inputs, **{name: flat[..., np.arange(flat.shape[-1]) % 2**bits].reshape(array.shape)})
+        return inputs.but(**{name: flat[..., np.arange(flat.shape[-1]) % 2**bits].reshape(array.shape)})
 
     return rewrite
 
@@ -40,7 +38,7 @@ def _mask_wrapped(name: str, bits: int) -> Rewrite:
 def _key_offset_wrapped(inputs: AttentionInputs) -> AttentionInputs:
     """Keys read at key · width in 16 bits."""
     length, width = inputs.key.shape[2:]
-    return replace(inputs, key=inputs.key[:, :, np.arange(length) * width % 2**16 // width])
+    return inputs.but(key=inputs.key[:, :, np.arange(length) * width % 2**16 // width])
 
 
 _WRAPPING = (

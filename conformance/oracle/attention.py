@@ -1,6 +1,6 @@
 """The oracle of attention: float64 NumPy (longdouble for float64 cases) on the rounded inputs, blocked over query rows."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from zlib import crc32
@@ -115,8 +115,7 @@ def _by_head(inputs: AttentionInputs, rows: Array, kind: FloatType, unit: Roundo
     for b, h in np.ndindex(batch, kv_heads):
         row, of_group = slice(b, b + 1), slice(h * group, (h + 1) * group)
         mask, bias = (of_axis(of_axis(array, -4, row), -3, of_group) for array in (inputs.mask, inputs.bias))
-        alone = replace(
-            inputs,
+        alone = inputs.but(
             query=inputs.query[row, of_group],
             key=inputs.key[row, h : h + 1],
             value=inputs.value[row, h : h + 1],

@@ -1,7 +1,5 @@
 """The oracle of the sinusoidal positional encoding (Vaswani et al. 2017, section 3.5)."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from conformance.dtypes import float_type
@@ -43,7 +41,7 @@ def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expe
     if inputs.dtype == "float64" and not EXTENDED:
         from conformance.oracle.exact import sinusoidal_encoding  # mpmath is slow to import
 
-        table = sinusoidal_encoding(replace(inputs, x=None))
+        table = sinusoidal_encoding(inputs.but(x=None))
     shape: tuple[int, ...] = (inputs.length, inputs.width)
     if inputs.x is not None:
         x = inputs.x if inputs.rows is None else inputs.x[:, positions]

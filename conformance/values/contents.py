@@ -1,7 +1,5 @@
 """Edits of content: what lies behind masks, and special numbers in query, key and value."""
 
-from dataclasses import replace
-
 import numpy as np
 from jaxtyping import Bool
 
@@ -31,7 +29,7 @@ def loud_value(inputs: AttentionInputs, stream: Stream, argument: float | None) 
     """V of one key in each head, drawn at random, set to ``*a`` (1e4 unless said): rows that do not see it must not move."""
     batch, kv_heads, key_length, _ = inputs.value.shape
     chosen = np.arange(key_length) == stream.below(key_length, batch, kv_heads, 1)
-    return replace(inputs, value=np.where(chosen[..., None], _number(inputs, argument, 1e4), inputs.value))
+    return inputs.but(value=np.where(chosen[..., None], _number(inputs, argument, 1e4), inputs.value))
 
 
 @EDITS.entry("hidden-value")
@@ -39,7 +37,7 @@ def hidden_value(inputs: AttentionInputs, stream: Stream, argument: float | None
     """V of every key that no query sees set to ``*a`` (1e4 unless said; inf and nan too)."""
     value = inputs.value.copy()
     value[hidden_keys(inputs)] = _number(inputs, argument, 1e4)
-    return replace(inputs, value=value)
+    return inputs.but(value=value)
 
 
 @EDITS.entry("hidden-key")
@@ -47,7 +45,7 @@ def hidden_key(inputs: AttentionInputs, stream: Stream, argument: float | None) 
     """Every key that no query sees set to ``*a`` in all channels (100 unless said; inf and nan too)."""
     key = inputs.key.copy()
     key[hidden_keys(inputs)] = _number(inputs, argument, 1e2)
-    return replace(inputs, key=key)
+    return inputs.but(key=key)
 
 
 @EDITS.entry("loud-hidden")
@@ -55,7 +53,7 @@ def loud_hidden(inputs: AttentionInputs, stream: Stream, argument: float | None)
     """Every key that no query sees made ``*a`` times (4 unless said) its group's first query: its score would be the largest."""
     group = inputs.query.shape[1] // inputs.key.shape[1]
     loud = inputs.query[:, ::group, :1].astype(np.float64) * (4.0 if argument is None else argument)
-    return replace(inputs, key=np.where(hidden_keys(inputs)[..., None], round_to(loud, inputs.query.dtype.name), inputs.key))
+    return inputs.but(key=np.where(hidden_keys(inputs)[..., None], round_to(loud, inputs.query.dtype.name), inputs.key))
 
 
 @EDITS.entry("low-visible")
@@ -70,25 +68,25 @@ def low_visible(inputs: AttentionInputs, stream: Stream, argument: float | None)
     query, key = inputs.query.copy(), inputs.key.copy()
     query[..., -1] = root
     key[..., -1] = np.where(hidden_keys(inputs), np.zeros_like(root), -root if amount < 0 else root)
-    return replace(inputs, query=query, key=key)
+    return inputs.but(query=query, key=key)
 
 
 @EDITS.entry("put-query")
 def put_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One entry of the query, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
-    return replace(inputs, query=_put(inputs, inputs.query, argument))
+    return inputs.but(query=_put(inputs, inputs.query, argument))
 
 
 @EDITS.entry("put-key")
 def put_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One entry of the key, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
-    return replace(inputs, key=_put(inputs, inputs.key, argument))
+    return inputs.but(key=_put(inputs, inputs.key, argument))
 
 
 @EDITS.entry("put-value")
 def put_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One entry of the value, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
-    return replace(inputs, value=_put(inputs, inputs.value, argument))
+    return inputs.but(value=_put(inputs, inputs.value, argument))
 
 
 def _put(inputs: AttentionInputs, array: np.ndarray, argument: float | None) -> np.ndarray:
@@ -105,7 +103,7 @@ def put_zeros(inputs: AttentionInputs, stream: Stream, argument: float | None) -
     def sprinkled(array: np.ndarray) -> np.ndarray:
         return np.where(stream.below(4, *array.shape) == 0, zero, array)
 
-    return replace(inputs, query=sprinkled(inputs.query), key=sprinkled(inputs.key), value=sprinkled(inputs.value))
+    return inputs.but(query=sprinkled(inputs.query), key=sprinkled(inputs.key), value=sprinkled(inputs.value))
 
 
 @EDITS.entry("zero-key")
@@ -113,7 +111,7 @@ def zero_key(inputs: AttentionInputs, stream: Stream, argument: float | None) ->
     """The key in the middle of each head set to 0 in all channels, its V left: whoever infers padding from zeros drops it."""
     key = inputs.key.copy()
     key[:, :, key.shape[2] // 2] = 0
-    return replace(inputs, key=key)
+    return inputs.but(key=key)
 
 
 @EDITS.entry("shrink-query")
@@ -122,11 +120,11 @@ def shrink_query(inputs: AttentionInputs, stream: Stream, argument: float | None
     query = inputs.query.copy()
     kind = float_type(inputs.query.dtype.name)
     query[..., ::2] = round_to(query[..., ::2].astype(np.float64) * (kind.tiny / 8.0), kind.name)
-    return replace(inputs, query=query)
+    return inputs.but(query=query)
 
 
 @EDITS.entry("value-between")
 def value_between(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V drawn evenly from ``*a`` (1 unless said) to twice that: its mean, and no other number, is far from 0."""
     drawn = (1.0 + stream.uniform(*inputs.value.shape)) * (1.0 if argument is None else argument)
-    return replace(inputs, value=round_to(drawn, inputs.query.dtype.name))
+    return inputs.but(value=round_to(drawn, inputs.query.dtype.name))

@@ -6,7 +6,6 @@ stand where is in ``conformance/values/contents.py``.
 """
 
 import math
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -75,8 +74,7 @@ def batch_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -
 def perturb_batch(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The batch row ``*n`` (the last unless said) gets other, louder inputs: the other rows must not move."""
     row = index_named(argument, inputs.query.shape[0])
-    return replace(
-        inputs,
+    return inputs.but(
         query=_louder(inputs.query, np.s_[row], stream, 4.0),
         key=_louder(inputs.key, np.s_[row], stream, 2.0),
         value=_louder(inputs.value, np.s_[row], stream, 8.0),
@@ -96,8 +94,7 @@ def permute_heads(inputs: AttentionInputs, stream: Stream, argument: float | Non
 def _reorder(
     inputs: AttentionInputs, axis: int, query: np.ndarray, key: np.ndarray, lengths: np.ndarray | None = None
 ) -> AttentionInputs:
-    return replace(
-        inputs,
+    return inputs.but(
         query=np.take(inputs.query, query, axis=axis),
         key=np.take(inputs.key, key, axis=axis),
         value=np.take(inputs.value, key, axis=axis),
@@ -111,8 +108,7 @@ def _reorder(
 def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The queries in another order, mask and bias with them."""
     order = stream.permutation(inputs.query.shape[2])
-    return replace(
-        inputs,
+    return inputs.but(
         query=np.take(inputs.query, order, axis=-2),
         mask=along(inputs.mask, -2, order),
         bias=along(inputs.bias, -2, order),
@@ -123,8 +119,7 @@ def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | N
 def query_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One query alone, number ``*n`` (the last unless said), with its row of mask and bias."""
     row = np.array([index_named(argument, inputs.query.shape[2])])
-    return replace(
-        inputs, query=inputs.query[:, :, row], mask=along(inputs.mask, -2, row), bias=along(inputs.bias, -2, row)
+    return inputs.but(query=inputs.query[:, :, row], mask=along(inputs.mask, -2, row), bias=along(inputs.bias, -2, row)
     )  # fmt: skip
 
 
@@ -135,15 +130,14 @@ def perturb_query(inputs: AttentionInputs, stream: Stream, argument: float | Non
     Softmax over the wrong axis, or a maximum taken over more than one row, shows.
     """
     row = index_named(argument, inputs.query.shape[2])
-    return replace(inputs, query=_louder(inputs.query, np.s_[:, :, row], stream, 100.0))
+    return inputs.but(query=_louder(inputs.query, np.s_[:, :, row], stream, 100.0))
 
 
 @EDITS.entry("permute-keys")
 def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Keys, values and the columns of mask and bias in another order."""
     order = stream.permutation(inputs.key.shape[2])
-    return replace(
-        inputs,
+    return inputs.but(
         key=np.take(inputs.key, order, axis=-2),
         value=np.take(inputs.value, order, axis=-2),
         mask=along(inputs.mask, -1, order),
@@ -154,29 +148,28 @@ def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None
 @EDITS.entry("scale-value")
 def scale_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V times ``*a`` (2 unless said); a power of two keeps every bit."""
-    return replace(
-        inputs, value=round_to(inputs.value.astype(np.float64) * (2.0 if argument is None else argument), inputs.query.dtype.name)
+    return inputs.but(
+        value=round_to(inputs.value.astype(np.float64) * (2.0 if argument is None else argument), inputs.query.dtype.name)
     )
 
 
 @EDITS.entry("negate-query-and-key")
 def negate_query_and_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """−Q and −K: the scores stay."""
-    return replace(inputs, query=-inputs.query, key=-inputs.key)
+    return inputs.but(query=-inputs.query, key=-inputs.key)
 
 
 @EDITS.entry("equal-keys")
 def equal_keys(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """All keys of a head equal to its first: equal weights whatever the query."""
-    return replace(inputs, key=np.repeat(inputs.key[:, :, :1], inputs.key.shape[2], axis=2))
+    return inputs.but(key=np.repeat(inputs.key[:, :, :1], inputs.key.shape[2], axis=2))
 
 
 @EDITS.entry("duplicate-keys")
 def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Every key, with its value and its column of mask and bias, given twice in a row: the output stays."""
     twice = np.repeat(np.arange(inputs.key.shape[2]), 2)
-    return replace(
-        inputs,
+    return inputs.but(
         key=inputs.key[:, :, twice],
         value=inputs.value[:, :, twice],
         mask=along(inputs.mask, -1, twice),
@@ -189,8 +182,7 @@ def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | No
 def permute_channels(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Channels of query and key in another common order, those of the value in another order of their own."""
     order, value_order = stream.permutation(inputs.query.shape[3]), stream.permutation(inputs.value.shape[3])
-    return replace(
-        inputs,
+    return inputs.but(
         query=np.take(inputs.query, order, axis=-1),
         key=np.take(inputs.key, order, axis=-1),
         value=np.take(inputs.value, value_order, axis=-1),
@@ -203,7 +195,7 @@ def zero_channels(inputs: AttentionInputs, stream: Stream, argument: float | Non
     query, key = inputs.query.copy(), inputs.key.copy()
     query[..., (query.shape[-1] + 1) // 2 :] = 0
     key[..., (key.shape[-1] + 1) // 2 :] = 0
-    return replace(inputs, query=query, key=key)
+    return inputs.but(query=query, key=key)
 
 
 @EDITS.entry("one-tensor")
@@ -212,7 +204,7 @@ def one_tensor(inputs: AttentionInputs, stream: Stream, argument: float | None) 
     shapes = inputs.query.shape, inputs.key.shape, inputs.value.shape
     if len(set(shapes)) > 1:
         raise ProblemError(f"The edit one-tensor needs query, key and value of one shape, not {', '.join(map(str, shapes))}.")
-    return replace(inputs, key=inputs.query, value=inputs.query)
+    return inputs.but(key=inputs.query, value=inputs.query)
 
 
 @EDITS.entry("suffix")
@@ -222,8 +214,7 @@ def suffix(inputs: AttentionInputs, stream: Stream, argument: float | None) -> A
     Causal rows before t must not move.
     """
     start = (inputs.key.shape[2] + 1) // 2 if argument is None else whole(argument)
-    return replace(
-        inputs,
+    return inputs.but(
         key=_louder(inputs.key, np.s_[:, :, start:], stream, 2.0),
         value=_louder(inputs.value, np.s_[:, :, start:], stream, 8.0),
     )
@@ -233,8 +224,7 @@ def suffix(inputs: AttentionInputs, stream: Stream, argument: float | None) -> A
 def perturb_head(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The kv head ``*h`` (the last unless said) gets other, louder keys and values: the other heads must not move."""
     head = index_named(argument, inputs.key.shape[1])
-    return replace(
-        inputs,
+    return inputs.but(
         key=_louder(inputs.key, np.s_[:, head], stream, 2.0),
         value=_louder(inputs.value, np.s_[:, head], stream, 8.0),
     )

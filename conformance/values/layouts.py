@@ -9,8 +9,6 @@ misaligned arrays are contiguous and begin one element behind a multiple of 64 b
 mask-strided and mask-transposed; mask-expanded has stride 0 over batch and heads, or over queries where it has no such axes.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from conformance.inputs import AttentionInputs
@@ -26,7 +24,7 @@ _OF_MASKS = ("mask-strided", "mask-transposed", "mask-expanded")
 def laid_out(inputs: AttentionInputs, layout: str) -> AttentionInputs:
     """The inputs in the memory layout asked for; one array for query, key and value stays one where they are laid out alike."""
     if layout in _OF_MASKS:
-        inputs = replace(inputs, mask=_of_mask(inputs.mask, layout), bias=_of_mask(inputs.bias, layout))
+        inputs = inputs.but(mask=_of_mask(inputs.mask, layout), bias=_of_mask(inputs.bias, layout))
         layout = "contiguous"
     one = inputs.query is inputs.key is inputs.value
     if layout == "packed" and not one:
@@ -34,8 +32,8 @@ def laid_out(inputs: AttentionInputs, layout: str) -> AttentionInputs:
     others, key = ("contiguous", _OF_KEY_ALONE[layout]) if layout in _OF_KEY_ALONE else (layout, layout)
     if one and others == key:
         array = lay_out(inputs.query, key)
-        return replace(inputs, query=array, key=array, value=array)
-    return replace(inputs, query=lay_out(inputs.query, others), key=lay_out(inputs.key, key), value=lay_out(inputs.value, others))
+        return inputs.but(query=array, key=array, value=array)
+    return inputs.but(query=lay_out(inputs.query, others), key=lay_out(inputs.key, key), value=lay_out(inputs.value, others))
 
 
 def lay_out(array: Array, layout: str) -> Array:
@@ -113,7 +111,7 @@ def _packed(inputs: AttentionInputs) -> AttentionInputs:
         query, key, value = _in_one_buffer(inputs.query, inputs.key, inputs.value)
     else:
         (query,), (value, key) = _in_one_buffer(inputs.query), _in_one_buffer(inputs.value, inputs.key)
-    return replace(inputs, query=query, key=key, value=value)
+    return inputs.but(query=query, key=key, value=value)
 
 
 def _in_one_buffer(*arrays: Array) -> list[Array]:

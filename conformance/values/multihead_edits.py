@@ -32,15 +32,14 @@ def permute_heads(inputs: MultiHeadInputs, stream: Stream, argument: float | Non
     moved: dict[str, Any] = {name: columns(array) for name, array in weights.arrays().items() if not name.startswith("output")}
     if weights.output is not None:
         moved["output"] = np.ascontiguousarray(columns(weights.output.T).T)
-    return replace(inputs, weights=replace(weights, **moved), mask=along(inputs.mask, -3, order))
+    return inputs.but(weights=weights.but(**moved), mask=along(inputs.mask, -3, order))
 
 
 @MULTI_HEAD_EDITS.entry("batch-row")
 def batch_row(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> MultiHeadInputs:
     """One batch row alone, number ``*n`` (the last unless said)."""
     row = np.array([index_named(argument, inputs.query.shape[0])])
-    return replace(
-        _tokens(inputs, lambda array: array[row]),
+    return _tokens(inputs, lambda array: array[row]).but(
         mask=along(inputs.mask, -4, row),
         key_lengths=None if inputs.key_lengths is None else inputs.key_lengths[row],
     )
@@ -58,13 +57,13 @@ def loud_hidden(inputs: MultiHeadInputs, stream: Stream, argument: float | None)
 @MULTI_HEAD_EDITS.entry("hidden-key")
 def hidden_key(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> MultiHeadInputs:
     """The key of every token that no query of any head sees set to ``*a`` (100 unless said; inf and nan too)."""
-    return replace(inputs, key=_where_hidden(inputs, inputs.key, 1e2 if argument is None else argument))
+    return inputs.but(key=_where_hidden(inputs, inputs.key, 1e2 if argument is None else argument))
 
 
 @MULTI_HEAD_EDITS.entry("hidden-value")
 def hidden_value(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> MultiHeadInputs:
     """The value of every token that no query of any head sees set to ``*a`` (1e4 unless said; inf and nan too)."""
-    return replace(inputs, value=_where_hidden(inputs, inputs.value, 1e4 if argument is None else argument))
+    return inputs.but(value=_where_hidden(inputs, inputs.value, 1e4 if argument is None else argument))
 
 
 @MULTI_HEAD_EDITS.entry("low-visible")
@@ -98,8 +97,8 @@ def low_visible(inputs: MultiHeadInputs, stream: Stream, argument: float | None)
     own = replace(weights, query=led(weights.query, 1.0), key=led(weights.key, np.sign(amount)), value=value)
     seen = np.logical_not(_hidden_tokens(inputs))[..., None]
     if inputs.query is not inputs.key:
-        inputs = replace(inputs, query=lowered(inputs.query, True))
-    return replace(_tokens(inputs, lambda array: lowered(array, seen), query=False), weights=own)
+        inputs = inputs.but(query=lowered(inputs.query, True))
+    return _tokens(inputs, lambda array: lowered(array, seen), query=False).but(weights=own)
 
 
 @MULTI_HEAD_EDITS.entry("suffix")
@@ -125,8 +124,8 @@ def scale_output(inputs: MultiHeadInputs, stream: Stream, argument: float | None
     if weights.output is None:
         raise ProblemError("The edit scale-output needs an output projection.")
     factor = 2.0 if argument is None else argument
-    return replace(
-        inputs, weights=replace(weights, output=round_to(weights.output.astype(np.float64) * factor, inputs.query.dtype.name))
+    return inputs.but(
+        weights=replace(weights, output=round_to(weights.output.astype(np.float64) * factor, inputs.query.dtype.name))
     )
 
 
@@ -134,10 +133,10 @@ def _tokens(inputs: MultiHeadInputs, change: Callable[[np.ndarray], np.ndarray],
     """``change`` applied to key and value, and to the query if wanted; arrays that are one stay one."""
     if inputs.query is inputs.key:
         one = change(inputs.key)
-        return replace(inputs, query=one, key=one, value=one)
+        return inputs.but(query=one, key=one, value=one)
     changed = change(inputs.query) if query else inputs.query
     key = change(inputs.key)
-    return replace(inputs, query=changed, key=key, value=key if inputs.value is inputs.key else change(inputs.value))
+    return inputs.but(query=changed, key=key, value=key if inputs.value is inputs.key else change(inputs.value))
 
 
 def _where_hidden(inputs: MultiHeadInputs, tokens: np.ndarray, number: float) -> np.ndarray:

@@ -5,7 +5,6 @@ For attention and multi-head attention alike; arrays that are one object stay on
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -55,7 +54,7 @@ def _changed(inputs: _Inputs, name: str, change: _Change) -> _Inputs:
         raise ProblemError(f"The edit middle-{name} needs a {name}.")
     one = change(array)
     same = {other: one for other in ("query", "key", "value", "mask", "bias") if getattr(inputs, other, None) is array}
-    return replace(inputs, **cast(dict[str, Any], same))
+    return inputs.but(**cast(dict[str, Any], same))
 
 
 def _register(cookbook: Cookbook, name: str) -> None:
@@ -72,7 +71,7 @@ def _register_weight(name: str) -> None:
         array = getattr(inputs.weights, name)
         if array is None:
             raise ProblemError(f"The edit middle-weights-{name.replace('_', '-')} needs those weights.")
-        return replace(inputs, weights=replace(inputs.weights, **{name: _element(array, argument)}))
+        return inputs.but(weights=inputs.weights.but(**{name: _element(array, argument)}))
 
     edit.__doc__ = f"The element in the middle of the weights {name} set to ``*a`` (8 unless said); all others stay as they are."
     MULTI_HEAD_EDITS.entry(f"middle-weights-{name.replace('_', '-')}")(edit)
@@ -103,7 +102,7 @@ def exchange_tokens(inputs: MultiHeadInputs, stream: Stream, argument: float | N
 def exchange_weights(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> MultiHeadInputs:
     """Largest and smallest element of the middle row of each matrix exchanged: no sum, and no extreme, tells."""
     matrices = {name: _exchanged(array) for name, array in inputs.weights.arrays().items() if array.ndim == 2}
-    return replace(inputs, weights=replace(inputs.weights, **matrices))
+    return inputs.but(weights=inputs.weights.but(**matrices))
 
 
 def _all_exchanged(inputs: _Inputs) -> _Inputs:
@@ -111,4 +110,4 @@ def _all_exchanged(inputs: _Inputs) -> _Inputs:
     done: dict[int, np.ndarray] = {}
     for array in (inputs.query, inputs.key, inputs.value):
         done.setdefault(id(array), _exchanged(array))
-    return replace(inputs, query=done[id(inputs.query)], key=done[id(inputs.key)], value=done[id(inputs.value)])
+    return inputs.but(query=done[id(inputs.query)], key=done[id(inputs.key)], value=done[id(inputs.value)])
