@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from conformance.dtypes import float_type, round_to
 from conformance.inputs import AttentionInputs, MultiHeadInputs
-from conformance.oracle import Expected, expect
+from conformance.oracle import Expected, truth_of
 from conformance.oracle.profiles import roundoffs
 
 Array = np.ndarray
@@ -131,7 +131,7 @@ def _of_weights(inputs: AttentionInputs, expected: Expected) -> Iterator[Way]:
 def derivative_by_scale(inputs: AttentionInputs) -> Float[Array, "b h lq dv"]:
     """g = ∂O/∂ln(scale), by central difference of the oracle: off by a part in 10⁶, which no estimate of β can notice."""
     scale = 1.0 / np.sqrt(inputs.query.shape[-1]) if inputs.scale is None else inputs.scale
-    above, below = (expect(inputs.but(scale=float(scale * (1.0 + step))), "strict").output for step in (STEP, -STEP))
+    above, below = (truth_of(inputs.but(scale=float(scale * (1.0 + step)))).output for step in (STEP, -STEP))
     return ((above - below) / (2.0 * STEP)).astype(np.float64)
 
 
@@ -140,7 +140,7 @@ def weights_of(inputs: AttentionInputs) -> Float[Array, "b h lq lk"]:
     batch, kv_heads, keys, _ = inputs.value.shape
     identity = np.broadcast_to(np.eye(keys), (batch, kv_heads, keys, keys))
     of_identity = inputs.but(value=round_to(identity, inputs.query.dtype.name))
-    return expect(of_identity, "strict").output.astype(np.float64)
+    return truth_of(of_identity).output.astype(np.float64)
 
 
 def biases(output: Array, expected: Expected, along: Iterable[Direction]) -> Iterator[Bias]:

@@ -19,7 +19,7 @@ from conformance.dtypes import float_type
 from conformance.errors import Declined, ProblemError, Unsupported, demand_own, told
 from conformance.harness import Subject
 from conformance.inputs import Inputs, SinusoidalInputs
-from conformance.oracle import Expected, expect
+from conformance.oracle import Expected, Truth, expect, truth_of
 from conformance.oracle.profiles import DECLARABLE, FLUSHING, TIGHTEST_FIRST, UNDECLARED, looser
 from conformance.prepared import PreparedCall
 from conformance.problem import Problem, SinusoidalProblem
@@ -93,11 +93,14 @@ class Judge:
 
     def __init__(self, cache_bytes: int = CACHE_BYTES, *, shares: "Judge | None" = None) -> None:
         self._inputs: _Cache[str, Inputs]
-        self._expected: _Cache[tuple[str, str], Expected]
+        self._truths: _Cache[str, Truth]  # by problem alone,
+        self._expected: _Cache[tuple[str, str], Expected]  # by problem and profile
         self._directions: _Cache[tuple[str, str], tuple[Direction, ...]]
         if shares is not None:
-            self._inputs, self._expected, self._directions = shares._inputs, shares._expected, shares._directions
+            self._inputs, self._truths, self._expected = shares._inputs, shares._truths, shares._expected
+            self._directions = shares._directions
         else:
+            self._truths = _Cache(cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.judged)) + kept.kept)
             self._directions = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(direction.slope for direction in kept))
             self._inputs = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(kept.arrays().values()))
             self._expected = _Cache(cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged)))
@@ -114,14 +117,19 @@ class Judge:
         declares a less exact dtype of the scale, it is that of the scale rounded so."""
         inputs = self.inputs(problem)
         scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
+        name = problem.text if scale is None else f"{problem.text} *{scale!r}"
 
-        def make() -> Expected:
-            expected = expected_of(inputs, profile, support)
+        def make() -> Truth:
+            truth = truth_of(inputs if scale is None else with_scale(inputs, scale))
             if problem.values.name != "golden" or scale is not None:
-                return expected
-            return replace(expected, output=golden_output(problem))
+                return truth
+            return replace(truth, output=golden_output(problem))
 
-        return _keep(self._expected, (problem.text, profile if scale is None else f"{profile}*{scale!r}"), make)
+        def bounded() -> Expected:
+            truth = _keep(self._truths, name, make)
+            return truth.expected(truth.bound(profile))
+
+        return _keep(self._expected, (name, profile), bounded)
 
     def directions(self, problem: Problem, profile: str, support: Support) -> tuple[Direction, ...]:
         """Along which errors of ``problem`` are looked through; none of an encoding."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from conformance.dtypes import float_type, round_to
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.oracle import Expected, expect
+from conformance.oracle import Expected, expect, truth_of
 from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.problem import Problem
 from conformance.values import materialise
@@ -135,7 +135,7 @@ def _merge(attended: np.ndarray, weights: Weights) -> np.ndarray:
 
 def _sinusoidal_nulls(inputs: SinusoidalInputs) -> dict[str, np.ndarray]:
     added = 0.0 if inputs.x is None else inputs.x.astype(np.float64)
-    longer = expect(inputs.but(length=inputs.length + 1, rows=None, x=None), "strict").output.astype(np.float64)
+    longer = truth_of(inputs.but(length=inputs.length + 1, rows=None, x=None)).output.astype(np.float64)
     table = longer[:-1]
     half = inputs.width // 2
     pairs = table[:, : 2 * half].reshape(-1, half, 2)[..., ::-1].reshape(-1, 2 * half)

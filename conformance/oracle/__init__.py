@@ -1,19 +1,25 @@
 """Oracles: what each operation must give, and how far off it may be."""
 
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
-from conformance.oracle.attention import expect_attention
-from conformance.oracle.expected import Expected
-from conformance.oracle.multihead import expect_multi_head
-from conformance.oracle.sinusoidal import expect_sinusoidal
+from conformance.oracle.attention import truth_of_attention
+from conformance.oracle.expected import Expected, Truth
+from conformance.oracle.multihead import truth_of_multi_head
+from conformance.oracle.sinusoidal import truth_of_sinusoidal
+
+
+def truth_of(inputs: Inputs) -> Truth:
+    """The expected output, for whichever operation ``inputs`` belong to."""
+    if isinstance(inputs, AttentionInputs):
+        return truth_of_attention(inputs)
+    if isinstance(inputs, MultiHeadInputs):
+        return truth_of_multi_head(inputs)
+    return truth_of_sinusoidal(inputs)
 
 
 def expect(inputs: Inputs, profile: str) -> Expected:
-    """The expected output and its budget under a numerics profile, for whichever operation ``inputs`` belong to."""
-    if isinstance(inputs, AttentionInputs):
-        return expect_attention(inputs, profile)
-    if isinstance(inputs, MultiHeadInputs):
-        return expect_multi_head(inputs, profile)
-    return expect_sinusoidal(inputs, profile)
+    """The same with its budget under a numerics profile. Raises UsageError for an unknown profile."""
+    truth = truth_of(inputs)
+    return truth.expected(truth.bound(profile))
 
 
-__all__ = ["Expected", "expect", "expect_attention", "expect_multi_head", "expect_sinusoidal"]
+__all__ = ["Expected", "Truth", "expect", "truth_of"]

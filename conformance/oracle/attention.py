@@ -1,5 +1,6 @@
 """The oracle of attention: float64 NumPy (longdouble for float64 cases) on the rounded inputs, blocked over query rows."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +14,7 @@ from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs
 from conformance.oracle import budget
 from conformance.oracle.budget import Numbers, product
-from conformance.oracle.expected import Expected
+from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.visibility import visible_block
 
@@ -61,8 +62,8 @@ def work_dtype(dtype: str) -> type[np.floating]:
     return np.longdouble if dtype == "float64" else np.float64
 
 
-def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expected:
-    """The expected output and its budget under ``profile``.
+def truth_of_attention(inputs: AttentionInputs) -> Truth:
+    """What attention must give.
 
     Not judged: rows that see no key, or none but those whose bias is the lowest finite number; rows with a score of +inf, and
     rows from which a non-finite key or value is hidden (all of them conventions). Raises ProblemError for head counts that do
@@ -70,23 +71,35 @@ def expect_attention(inputs: AttentionInputs, profile: str = "strict") -> Expect
     """
     batch, heads, query_length, _ = inputs.query.shape
     kv_heads, key_length = inputs.key.shape[1:3]
-    value_width = inputs.value.shape[3]
     if heads % kv_heads:
         raise ProblemError(f"{heads} query heads cannot be shared out over {kv_heads} key heads.")
     dtype = inputs.query.dtype.name
-    kind, unit = float_type(dtype), roundoffs(profile, dtype)
     if batch * heads * query_length * key_length > SAMPLED_PAIRS and query_length > SAMPLED_ROWS:
         rows = sampled_rows(query_length, crc32(inputs.query[0, 0, :SAMPLED_ROWS].tobytes()))
-        output, bound, decided = _by_head(inputs, rows, kind, unit)
+        parts = [_Computation(alone, rows) for alone in _by_head(inputs)]
     else:
         rows = None
-        output, bound, decided = _of_rows(inputs, np.arange(query_length), kind, unit)
+        parts = [_Computation(inputs, np.arange(query_length))]
+
+    def joined(arrays: Iterable[Array]) -> Array:
+        if rows is None:
+            return next(iter(arrays))
+        whole = np.concatenate(list(arrays), axis=1)
+        return whole.reshape(batch, heads, *whole.shape[2:])
+
+    def bound(profile: str) -> Array:
+        kind, unit = float_type(dtype), roundoffs(profile, dtype)
+        return joined(part.bound(kind, unit) for part in parts)
+
+    output = joined(part.output for part in parts)
     if dtype == "float64" and not EXTENDED and np.isfinite(output).all():
         from conformance.oracle.exact import attention as exact_attention  # mpmath is slow to import
 
         exact = exact_attention(inputs)
         output = exact if rows is None else exact[:, :, rows]
-    return Expected(output, bound, decided, (batch, heads, query_length, value_width), dtype, rows)
+    shape = (batch, heads, query_length, inputs.value.shape[3])
+    kept = sum(part.kept for part in parts)
+    return Truth(output, joined(part.judged for part in parts), shape, dtype, bound, rows, kept)
 
 
 def sampled_rows(query_length: int, seed: int) -> Int[Array, " rows"]:
@@ -100,8 +113,8 @@ def sampled_rows(query_length: int, seed: int) -> Int[Array, " rows"]:
     return np.unique(np.array([0, query_length - 1, *tiles, *ends, *within]))
 
 
-def _by_head(inputs: AttentionInputs, rows: Array, kind: FloatType, unit: Roundoffs) -> tuple[Array, Array, Array]:
-    """Output, budget and judged of some rows, one key head after the other, so that little memory is used."""
+def _by_head(inputs: AttentionInputs) -> Iterator[AttentionInputs]:
+    """Each key head of each batch row by itself, so that little memory is used."""
     batch, heads, kv_heads = inputs.query.shape[0], inputs.query.shape[1], inputs.key.shape[1]
     group = heads // kv_heads
 
@@ -111,11 +124,10 @@ def _by_head(inputs: AttentionInputs, rows: Array, kind: FloatType, unit: Roundo
             return array
         return array[(slice(None),) * (array.ndim + axis) + (part,)]
 
-    parts = []
     for b, h in np.ndindex(batch, kv_heads):
         row, of_group = slice(b, b + 1), slice(h * group, (h + 1) * group)
         mask, bias = (of_axis(of_axis(array, -4, row), -3, of_group) for array in (inputs.mask, inputs.bias))
-        alone = inputs.but(
+        yield inputs.but(
             query=inputs.query[row, of_group],
             key=inputs.key[row, h : h + 1],
             value=inputs.value[row, h : h + 1],
@@ -123,24 +135,41 @@ def _by_head(inputs: AttentionInputs, rows: Array, kind: FloatType, unit: Roundo
             bias=bias,
             key_lengths=None if inputs.key_lengths is None else inputs.key_lengths[row],
         )
-        parts.append(_of_rows(alone, rows, kind, unit))
-    joined = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-    output, bound, decided = (array.reshape(batch, heads, *array.shape[2:]) for array in joined)
-    return output, bound, decided
 
 
-def _of_rows(inputs: AttentionInputs, positions: Array, kind: FloatType, unit: Roundoffs) -> tuple[Array, Array, Array]:
-    """Output, budget and judged of the query rows ``positions``, as (B, H, rows, ·), computed in blocks of rows."""
-    batch, heads, query_length, width = inputs.query.shape
-    kv_heads, key_length = inputs.key.shape[1:3]
-    tensors = _prepare(inputs, work_dtype(inputs.query.dtype.name), (batch, kv_heads, heads // kv_heads, query_length, width))
-    block = max(1, BLOCK_PAIRS // (batch * heads * key_length))
-    parts = []
-    for start in range(0, len(positions), block):
-        index = positions[start : start + block]
-        parts.append([array.reshape(batch, heads, len(index), -1) for array in _block(inputs, tensors, index, kind, unit)])
-    output, bound, decided = (_joined(list(arrays)) for arrays in zip(*parts, strict=True))
-    return output, bound, decided
+class _Computation:
+    """The query rows ``positions`` of attention, as (B, H, rows, ·), computed in blocks of rows. Of few numbers the steps are
+    kept, for budgets of several profiles; else they are computed again for each."""
+
+    def __init__(self, inputs: AttentionInputs, positions: Array) -> None:
+        batch, heads, query_length, width = inputs.query.shape
+        kv_heads, key_length = inputs.key.shape[1:3]
+        self._inputs, self._heads = inputs, (batch, heads)
+        self._kind = float_type(inputs.query.dtype.name)
+        shape = (batch, kv_heads, heads // kv_heads, query_length, width)
+        self._tensors = _prepare(inputs, work_dtype(inputs.query.dtype.name), shape)
+        rows = max(1, BLOCK_PAIRS // (batch * heads * key_length))
+        self._indices = [positions[start : start + rows] for start in range(0, len(positions), rows)]
+        blocks = [self._block(index) for index in self._indices[:1]]
+        self._blocks = blocks if len(self._indices) == 1 else None
+        outputs = [(block.output, block.judged) for block in (*blocks, *map(self._block, self._indices[1:]))]
+        self.output, self.judged = (self._joined(arrays) for arrays in zip(*outputs, strict=True))
+
+    @property
+    def kept(self) -> int:
+        """Bytes."""
+        return sum(block.size for block in self._blocks or ())
+
+    def bound(self, kind: FloatType, unit: Roundoffs) -> Array:
+        """The budget of each element."""
+        blocks = map(self._block, self._indices) if self._blocks is None else self._blocks
+        return self._joined([block.bound(kind, unit) for block in blocks])
+
+    def _block(self, index: Array) -> "_Block":
+        return _block(self._inputs, self._tensors, index, self._kind)
+
+    def _joined(self, blocks: Iterable[Array]) -> Array:
+        return _joined([array.reshape(*self._heads, array.shape[3], -1) for array in blocks])
 
 
 def _joined(blocks: list[Array]) -> Array:
@@ -167,11 +196,58 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
     return _Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value)
 
 
-def _block(
-    inputs: AttentionInputs, tensors: _Tensors, index: Array, kind: FloatType, unit: Roundoffs
-) -> tuple[Array, Array, Array]:
-    """Output, budget and judged rows of the query rows ``index``, as (B, Hkv, G, rows, ·)."""
-    key_length = inputs.key.shape[2]
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some query rows, as (B, Hkv, G, rows, ·): the steps of their computation. ``products`` are scaled; ``scores`` have the bias
+    added, and are −∞ where hidden; ``top`` is the largest of a row; ``weights`` are those of the keys; ``mixed`` is the output
+    that finite values give, ``output`` what is due."""
+
+    tensors: _Tensors
+    query: Array
+    products: Array
+    scores: Array
+    top: Array
+    visible: Array | None
+    weights: Array
+    mixed: Array
+    output: Array
+    judged: Array
+    has_bias: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(array.nbytes for array in (self.products, self.scores, self.weights))
+
+    def bound(self, kind: FloatType, unit: Roundoffs) -> Array:
+        """The budget of each element."""
+        tensors, f64 = self.tensors, np.float64
+        key_length = self.scores.shape[-1]
+        narrow = self.products.dtype != f64
+        steps = (self.query, self.weights, self.mixed, self.products, self.top)
+        query, weights, output, products, top = (step.astype(f64) if narrow else step for step in steps)
+        finite = (
+            products if self.scores is self.products else np.where(np.isfinite(self.scores), self.scores, self.top).astype(f64)
+        )
+        logits = (self.scores - self.top).astype(f64)
+        count: Array | int = key_length if self.visible is None else budget.visible_count(self.visible, key_length)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = budget.score_error(
+                query, tensors.keys, products, finite, top, float(tensors.scale), self.has_bias, kind, unit
+            )  # fmt: skip
+            size, values = tensors.unit_of_value, tensors.values
+            output = output if size == 1.0 else output / size
+            spread = budget.spread_of_scores(weights, logits, error, values, output, self.visible)
+            rest = budget.value_error(weights, values, output, kind, unit)
+            rest = rest + budget.normalisation_error(weights, finite, top, values, unit)
+            rest = rest + budget.merging_error(self.visible, values, output, unit)
+            bound = budget.combine(rest, spread, unit) * size
+            bound += budget.underflow(count, kind, unit)
+        return bound
+
+
+def _block(inputs: AttentionInputs, tensors: _Tensors, index: Array, kind: FloatType) -> _Block:
+    """The query rows ``index``."""
     groups = tensors.query.shape[1:3]
     visible = _visible_to(index, inputs)
     visible = None if visible is None else _grouped(visible, groups)
@@ -205,27 +281,11 @@ def _block(
     if empty.any():
         total = np.where(empty, 1.0, total)
     weights = exponentials / total
-    output = product(weights, tensors.value)
-
-    f64 = np.float64
-    narrow = products.dtype != f64
-    q64, p64, o64, a64, top64 = (a.astype(f64) if narrow else a for a in (query, weights, output, products, top))
-    finite_scores = a64 if scores is products else np.where(np.isfinite(scores), scores, top).astype(f64)
-    logits = (scores - top).astype(f64)
-    count: Array | int = key_length if visible is None else budget.visible_count(visible, key_length)
-    with np.errstate(over="ignore", invalid="ignore"):
-        has_bias = inputs.bias is not None
-        error = budget.score_error(q64, tensors.keys, a64, finite_scores, top64, float(tensors.scale), has_bias, kind, unit)
-        size, v64 = tensors.unit_of_value, tensors.values
-        o64 = o64 if size == 1.0 else o64 / size
-        spread = budget.spread_of_scores(p64, logits, error, v64, o64, visible)
-        rest = budget.value_error(p64, v64, o64, kind, unit) + budget.normalisation_error(p64, finite_scores, top64, v64, unit)
-        rest = rest + budget.merging_error(visible, v64, o64, unit)
-        bound = budget.combine(rest, spread, unit) * size
-        bound += budget.underflow(count, kind, unit)
+    output = mixed = product(weights, tensors.value)
     if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:
         output, judged = _spread_nonfinite(inputs, tensors, index, visible, weights, output, judged)
-    return output, bound, judged
+    has_bias = inputs.bias is not None
+    return _Block(tensors, query, products, scores, top, visible, weights, mixed, output, judged, has_bias)
 
 
 def _visible_to(index: Array, inputs: AttentionInputs) -> Bool[Array, "#b #hq #rows lk"] | None:

@@ -1,5 +1,6 @@
 """What the oracle says of a problem: the output, how far off each element may be, and which elements are judged."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,12 +10,31 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
-    """``output`` and ``budget`` of equal shape (longdouble or float64; float64), ``judged`` False where no value is required.
+class Truth:
+    """``output`` (longdouble or float64), the same whatever an implementation declares, and ``judged``, False where no value is
+    required.
 
     ``rows`` lists the positions along the second-to-last axis that ``output`` holds, None if all. ``shape`` is the shape of
-    the implementation's whole output, ``dtype`` the name of its due dtype.
+    the implementation's whole output, ``dtype`` the name of its due dtype. ``bound`` gives the budget under a numerics profile;
+    what it keeps for that takes ``kept`` bytes.
     """
+
+    output: Float[Array, "*shape"]
+    judged: Bool[Array, "*#shape"]
+    shape: tuple[int, ...]
+    dtype: str
+    bound: Callable[[str], Float[Array, "*shape"]]
+    rows: Array | None = None
+    kept: int = 0
+
+    def expected(self, budget: Float[Array, "*shape"]) -> "Expected":
+        """With the budget of some profile."""
+        return Expected(self.output, budget, self.judged, self.shape, self.dtype, self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The truth with a ``budget`` of the shape of ``output``, in float64."""
 
     output: Float[Array, "*shape"]
     budget: Float[Array, "*shape"]

@@ -5,7 +5,7 @@ import numpy as np
 from conformance.dtypes import float_type
 from conformance.inputs import SinusoidalInputs
 from conformance.oracle.attention import EXTENDED
-from conformance.oracle.expected import Expected
+from conformance.oracle.expected import Truth
 
 _U32 = 2.0**-24
 # Error of the exponent i·ln(10000)/d, in unit roundoffs per |ln ω|: that of the rounded constant ln 10000 (0.23 in float32,
@@ -14,8 +14,8 @@ _U32 = 2.0**-24
 _EXPONENT_ERROR = {"float32": 0.23 + 2.0, "float64": 0.85 + 2.0}
 
 
-def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expected:
-    """The expected table (rows, width), or x + table (B, rows, width), and its budget; ``profile`` makes no difference.
+def truth_of_sinusoidal(inputs: SinusoidalInputs) -> Truth:
+    """The expected table (rows, width), or x + table (B, rows, width). A profile makes no difference to its budget.
 
     Budget with ω the frequency of the column and u that of float64 or float32 (16-bit tables are made in float32 and
     rounded): u·(2 + p·ω·(3 + c·|ln ω|)): the angle's error grows with p·ω and with the exponent that ω comes from.
@@ -49,7 +49,7 @@ def expect_sinusoidal(inputs: SinusoidalInputs, profile: str = "strict") -> Expe
         bound = bound + kind.unit_roundoff * np.abs(table).astype(np.float64)
         shape = inputs.x.shape
     rows = None if inputs.rows is None else positions
-    return Expected(table, bound, np.ones(table.shape, dtype=bool), shape, inputs.dtype, rows)
+    return Truth(table, np.ones(table.shape, dtype=bool), shape, inputs.dtype, lambda profile: bound, rows, bound.nbytes)
 
 
 def _exponent(pair: np.ndarray, inputs: SinusoidalInputs) -> np.ndarray:
