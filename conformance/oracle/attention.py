@@ -1,22 +1,18 @@
 """The oracle of attention: float64 NumPy (longdouble for float64 cases) on the rounded inputs, blocked over query rows."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
-from conformance.dtypes import FloatType, float_type
+from conformance.dtypes import float_type
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs
-from conformance.oracle import budget
-from conformance.oracle.budget import Numbers, product
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
-from conformance.visibility import visible_block
+from conformance.oracle.stages import Bounds, Flow, Tensors, budget_of, errors, values
 
 Array = np.ndarray
 EXTENDED = np.finfo(np.longdouble).nmant > 60  # x86: 64 bits of significand; elsewhere float64 cases go to mpmath
@@ -24,37 +20,6 @@ BLOCK_PAIRS = 1 << 20  # query–key pairs held at once: 8 or 16 MiB a temporary
 SAMPLED_PAIRS = 1 << 28  # beyond this many pairs only sampled query rows are computed
 SAMPLED_ROWS = 64
 SAMPLED_TILES = (16, 32, 64, 64, 128, 128, 256, 1024)  # of a tile of so many rows first and last row are among them
-
-
-@dataclass(frozen=True, eq=False)
-class _Tensors:
-    """Query as (B, Hkv, G, Lq, d) in its own dtype, key and value as (B, Hkv, 1, Lk, ·) in that of the work, finite: what is not
-    finite is kept apart."""
-
-    query: Array
-    key: Array
-    value: Array
-    scale: np.floating
-    bad_query: Bool[Array, "b hkv g lq"] | None
-    bad_key: Bool[Array, "b hkv 1 lk"] | None
-    bad_value: Bool[Array, "b hkv 1 lk dv"] | None
-    raw_value: Array
-
-    @cached_property
-    def keys(self) -> Numbers:
-        return Numbers(self.key.astype(np.float64, copy=False))
-
-    @cached_property
-    def unit_of_value(self) -> float:
-        """1, or the largest |V| where its square could leave the range of float64."""
-        largest = float(np.abs(self.value).max(initial=0.0))
-        return 1.0 if largest == 0.0 or 1e-100 < largest < 1e100 else largest
-
-    @cached_property
-    def values(self) -> Numbers:
-        """In units of ``unit_of_value``."""
-        value = self.value.astype(np.float64, copy=False)
-        return Numbers(value if self.unit_of_value == 1.0 else value / self.unit_of_value)
 
 
 def work_dtype(dtype: str) -> type[np.floating]:
@@ -76,10 +41,10 @@ def truth_of_attention(inputs: AttentionInputs) -> Truth:
     dtype = inputs.query.dtype.name
     if batch * heads * query_length * key_length > SAMPLED_PAIRS and query_length > SAMPLED_ROWS:
         rows = sampled_rows(query_length, crc32(inputs.query[0, 0, :SAMPLED_ROWS].tobytes()))
-        parts = [_Computation(alone, rows) for alone in _by_head(inputs)]
+        parts = [Computation(alone, rows, dtype) for alone in _by_head(inputs)]
     else:
         rows = None
-        parts = [_Computation(inputs, np.arange(query_length))]
+        parts = [Computation(inputs, np.arange(query_length), dtype)]
 
     def joined(arrays: Iterable[Array]) -> Array:
         if rows is None:
@@ -88,8 +53,8 @@ def truth_of_attention(inputs: AttentionInputs) -> Truth:
         return whole.reshape(batch, heads, *whole.shape[2:])
 
     def bound(profile: str) -> Array:
-        kind, unit = float_type(dtype), roundoffs(profile, dtype)
-        return joined(part.bound(kind, unit) for part in parts)
+        unit = roundoffs(profile, dtype)
+        return joined(part.bound(unit) for part in parts)
 
     output = joined(part.output for part in parts)
     if dtype == "float64" and not EXTENDED and np.isfinite(output).all():
@@ -137,46 +102,56 @@ def _by_head(inputs: AttentionInputs) -> Iterator[AttentionInputs]:
         )
 
 
-class _Computation:
-    """The query rows ``positions`` of attention, as (B, H, rows, ·), computed in blocks of rows. Of few numbers the steps are
-    kept, for budgets of several profiles; else they are computed again for each."""
+class Computation:
+    """The query rows ``positions`` of attention, as (B, H, rows, ·), computed in blocks of rows. Of few numbers what flowed is
+    kept, for budgets under several profiles; else it is computed again for each. ``dtype`` is that of the implementation's
+    inputs."""
 
-    def __init__(self, inputs: AttentionInputs, positions: Array) -> None:
+    def __init__(self, inputs: AttentionInputs, positions: Array, dtype: str) -> None:
         batch, heads, query_length, width = inputs.query.shape
         kv_heads, key_length = inputs.key.shape[1:3]
-        self._inputs, self._heads = inputs, (batch, heads)
-        self._kind = float_type(inputs.query.dtype.name)
-        shape = (batch, kv_heads, heads // kv_heads, query_length, width)
-        self._tensors = _prepare(inputs, work_dtype(inputs.query.dtype.name), shape)
+        self._inputs, self._heads, self._kind = inputs, (batch, heads), float_type(dtype)
+        self.tensors = _prepare(inputs, work_dtype(dtype), (batch, kv_heads, heads // kv_heads, query_length, width))
         rows = max(1, BLOCK_PAIRS // (batch * heads * key_length))
         self._indices = [positions[start : start + rows] for start in range(0, len(positions), rows)]
-        blocks = [self._block(index) for index in self._indices[:1]]
-        self._blocks = blocks if len(self._indices) == 1 else None
-        outputs = [(block.output, block.judged) for block in (*blocks, *map(self._block, self._indices[1:]))]
-        self.output, self.judged = (self._joined(arrays) for arrays in zip(*outputs, strict=True))
+        outputs = []
+        for index in self._indices:
+            flow = self._flow(index)
+            outputs.append(self._due(flow))
+        self._flows = [flow] if len(self._indices) == 1 else None
+        self.output, self.judged = (self.joined(arrays) for arrays in zip(*outputs, strict=True))
 
     @property
     def kept(self) -> int:
         """Bytes."""
-        return sum(block.size for block in self._blocks or ())
+        return sum(flow.size for flow in self._flows or ())
 
-    def bound(self, kind: FloatType, unit: Roundoffs) -> Array:
+    def bound(self, unit: Roundoffs) -> Array:
         """The budget of each element."""
-        blocks = map(self._block, self._indices) if self._blocks is None else self._blocks
-        return self._joined([block.bound(kind, unit) for block in blocks])
+        return self.joined([budget_of(flow, errors(flow, Bounds(unit))) for flow in self.flows()])
 
-    def _block(self, index: Array) -> "_Block":
-        return _block(self._inputs, self._tensors, index, self._kind)
+    def flows(self) -> Iterable[Flow]:
+        """What flows through the stages, block by block."""
+        return map(self._flow, self._indices) if self._flows is None else self._flows
 
-    def _joined(self, blocks: Iterable[Array]) -> Array:
-        return _joined([array.reshape(*self._heads, array.shape[3], -1) for array in blocks])
+    def joined(self, blocks: Iterable[Array]) -> Array:
+        """Arrays of the blocks, as (B, H, rows, ·)."""
+        arrays = [array.reshape(*self._heads, array.shape[3], -1) for array in blocks]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=2)
+
+    def _flow(self, index: Array) -> Flow:
+        tensors = self.tensors
+        query = tensors.query[..., index, :] if len(index) < tensors.query.shape[-2] else tensors.query
+        return values(Flow(self._inputs, tensors, index, self._kind, query.astype(tensors.key.dtype)))
+
+    def _due(self, flow: Flow) -> tuple[Array, Array]:
+        tensors = self.tensors
+        if tensors.bad_query is None and tensors.bad_key is None and tensors.bad_value is None:
+            return flow.mixed, flow.judged
+        return _spread_nonfinite(self._inputs, tensors, flow.index, flow.visible, flow.weights, flow.mixed, flow.judged)
 
 
-def _joined(blocks: list[Array]) -> Array:
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=2)
-
-
-def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> _Tensors:
+def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> Tensors:
     query = inputs.query.reshape(shape)
     key = inputs.key.astype(work)[:, :, None]
     raw_value = value = inputs.value.astype(work)[:, :, None]
@@ -193,116 +168,11 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
         bad_value = ~np.isfinite(value)
         value = np.where(bad_value, 0, value)
     scale = 1.0 / np.sqrt(work(shape[-1])) if inputs.scale is None else work(inputs.scale)
-    return _Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value)
-
-
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Some query rows, as (B, Hkv, G, rows, ·): the steps of their computation. ``products`` are scaled; ``scores`` have the bias
-    added, and are −∞ where hidden; ``top`` is the largest of a row; ``weights`` are those of the keys; ``mixed`` is the output
-    that finite values give, ``output`` what is due."""
-
-    tensors: _Tensors
-    query: Array
-    products: Array
-    scores: Array
-    top: Array
-    visible: Array | None
-    weights: Array
-    mixed: Array
-    output: Array
-    judged: Array
-    has_bias: bool
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(array.nbytes for array in (self.products, self.scores, self.weights))
-
-    def bound(self, kind: FloatType, unit: Roundoffs) -> Array:
-        """The budget of each element."""
-        tensors, f64 = self.tensors, np.float64
-        key_length = self.scores.shape[-1]
-        narrow = self.products.dtype != f64
-        steps = (self.query, self.weights, self.mixed, self.products, self.top)
-        query, weights, output, products, top = (step.astype(f64) if narrow else step for step in steps)
-        finite = (
-            products if self.scores is self.products else np.where(np.isfinite(self.scores), self.scores, self.top).astype(f64)
-        )
-        logits = (self.scores - self.top).astype(f64)
-        count: Array | int = key_length if self.visible is None else budget.visible_count(self.visible, key_length)
-        with np.errstate(over="ignore", invalid="ignore"):
-            error = budget.score_error(
-                query, tensors.keys, products, finite, top, float(tensors.scale), self.has_bias, kind, unit
-            )  # fmt: skip
-            size, values = tensors.unit_of_value, tensors.values
-            output = output if size == 1.0 else output / size
-            spread = budget.spread_of_scores(weights, logits, error, values, output, self.visible)
-            rest = budget.value_error(weights, values, output, kind, unit)
-            rest = rest + budget.normalisation_error(weights, finite, top, values, unit)
-            rest = rest + budget.merging_error(self.visible, values, output, unit)
-            bound = budget.combine(rest, spread, unit) * size
-            bound += budget.underflow(count, kind, unit)
-        return bound
-
-
-def _block(inputs: AttentionInputs, tensors: _Tensors, index: Array, kind: FloatType) -> _Block:
-    """The query rows ``index``."""
-    groups = tensors.query.shape[1:3]
-    visible = _visible_to(index, inputs)
-    visible = None if visible is None else _grouped(visible, groups)
-
-    query = tensors.query[..., index, :] if len(index) < tensors.query.shape[-2] else tensors.query
-    query = query.astype(tensors.key.dtype)
-    products = product(query, tensors.key.swapaxes(-1, -2)) * tensors.scale
-    scores = products
-    if inputs.bias is not None:
-        bias = inputs.bias.reshape((1,) * (4 - inputs.bias.ndim) + inputs.bias.shape)
-        bias = _grouped(bias if bias.shape[2] == 1 else bias[:, :, index], groups).astype(products.dtype)
-        seen = bias != -np.inf
-        if not seen.all():
-            visible = seen if visible is None else visible & seen
-            bias = np.where(seen, bias, 0)
-        scores = products + bias
-    judged = np.ones(products.shape[:-1], dtype=bool)
-    if inputs.bias is not None:
-        lowest = bias == -kind.largest
-        if lowest.any():
-            judged &= ~(lowest if visible is None else lowest | ~visible).all(-1)
-    if visible is not None:
-        scores = np.where(visible, scores, -np.inf)
-    top = scores.max(-1, keepdims=True)
-    empty = top == -np.inf
-    if empty.any():
-        judged &= ~empty[..., 0]
-        top = np.where(empty, 0.0, top)
-    exponentials = np.exp(scores - top)
-    total = exponentials.sum(-1, keepdims=True)
-    if empty.any():
-        total = np.where(empty, 1.0, total)
-    weights = exponentials / total
-    output = mixed = product(weights, tensors.value)
-    if tensors.bad_query is not None or tensors.bad_key is not None or tensors.bad_value is not None:
-        output, judged = _spread_nonfinite(inputs, tensors, index, visible, weights, output, judged)
-    has_bias = inputs.bias is not None
-    return _Block(tensors, query, products, scores, top, visible, weights, mixed, output, judged, has_bias)
-
-
-def _visible_to(index: Array, inputs: AttentionInputs) -> Bool[Array, "#b #hq #rows lk"] | None:
-    """The visible pairs of the query rows ``index``; None where all are visible."""
-    if index[-1] - index[0] + 1 == len(index):
-        return visible_block(inputs, int(index[0]), int(index[-1]) + 1)
-    rows = [visible for i in index if (visible := visible_block(inputs, int(i), int(i) + 1)) is not None]
-    return np.concatenate(rows, axis=2) if rows else None
-
-
-def _grouped(array: Array, groups: tuple[int, ...]) -> Array:
-    """(#B, #Hq, rows, Lk) as (#B, #Hkv, #G, rows, Lk), ``groups`` being (Hkv, G)."""
-    return array[:, :, None] if array.shape[1] == 1 else array.reshape(array.shape[0], *groups, *array.shape[2:])
+    return Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value)
 
 
 def _spread_nonfinite(
-    inputs: AttentionInputs, tensors: _Tensors, index: Array, visible: Array | None, weights: Array, output: Array, judged: Array
+    inputs: AttentionInputs, tensors: Tensors, index: Array, visible: Array | None, weights: Array, output: Array, judged: Array
 ) -> tuple[Array, Array]:
     """Puts NaN and infinity where they are due, and takes rows out of judgement where what is due is a convention."""
     shape = weights.shape

@@ -90,21 +90,15 @@ def score_error(
     query: Float[Array, "*h lq d"],
     key: Numbers,
     products: Float[Array, "*h lq lk"],
-    scores: Float[Array, "*h lq lk"],
-    top: Float[Array, "*h lq 1"],
     scale: float,
-    has_bias: bool,
     kind: FloatType,
     unit: Roundoffs,
 ) -> Float[Array, "*h lq lk"]:
-    """ε: a bound of each score's error. ``products`` are scale · q·k, ``scores`` have the bias added, ``top`` is the maximum."""
+    """A bound of each score's error before anything is added to it. ``products`` are scale · q·k."""
     size = abs(scale)
     query_size = np.abs(query)
     key_size_t = key.size.swapaxes(-1, -2)
     magnitude = unit.scores * np.abs(products)
-    if has_bias:
-        magnitude += (2.0 * unit.scores) * np.abs(scores)  # in this order nothing overflows for the lowest number of float64
-    magnitude += unit.scores * np.abs(scores - top)
     magnitude += (3.0 * np.sqrt(query.shape[-1]) * unit.accumulator * size) * product(query_size, key_size_t)
     flushed = flush(kind, unit) * size
     if unit.scaled_query:
@@ -120,8 +114,16 @@ def score_error(
         magnitude += (1.0 + size) * kind.tiny  # the product, and the score
     if flushed * max(query.shape[-1], 1) > 1e-300:
         magnitude += flushed * (query_size.sum(-1, keepdims=True) + key.size.sum(-1, keepdims=True).swapaxes(-1, -2))
-    magnitude += 4.0 * unit.accumulator
     return magnitude
+
+
+def error_by_factors(
+    query: Float[Array, "*h lq d"], key: Float[Array, "*h lk d"], of_query: Array, of_key: Array, scale: float
+) -> Float[Array, "*h lq lk"]:
+    """What errors of Q and K do to the scores: independent over channels, hence 3·√ of the sum of squares."""
+    crossed = (of_query**2) @ (key**2).swapaxes(-1, -2) + (query**2) @ (of_key**2).swapaxes(-1, -2)
+    error: Array = scale * (3.0 * np.sqrt(crossed) + of_query @ of_key.swapaxes(-1, -2))
+    return error
 
 
 def spread_of_scores(

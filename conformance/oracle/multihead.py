@@ -1,19 +1,19 @@
-"""The oracle of multi-head attention, with the budget carried through its projections."""
+"""The oracle of multi-head attention: projections around the chain of attention, with the budget carried through them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
 from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
-from conformance.inputs import MultiHeadInputs
+from conformance.inputs import AttentionInputs, MultiHeadInputs
 from conformance.oracle import budget
-from conformance.oracle.attention import EXTENDED, work_dtype
+from conformance.oracle.attention import EXTENDED, Computation, work_dtype
 from conformance.oracle.budget import Numbers
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
-from conformance.visibility import tokens_as_heads, visible_block
+from conformance.oracle.stages import Bounds, Flow, budget_of, errors, spread
 
 Array = np.ndarray
 
@@ -23,100 +23,80 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
 
     Query rows that see no key in some head are not judged. Raises ProblemError where heads do not divide the inner widths.
     """
-    dtype = inputs.query.dtype.name
-    weights, heads = inputs.weights, inputs.num_heads
+    dtype, weights, heads = inputs.query.dtype.name, inputs.weights, inputs.num_heads
     if weights.query.shape[1] % heads or weights.value.shape[1] % heads:
         raise ProblemError(f"{heads} heads do not divide the inner widths {weights.query.shape[1]} and {weights.value.shape[1]}.")
-    steps = _steps(inputs, work_dtype(dtype))
+    work = work_dtype(dtype)
+    within = Computation(_within(inputs, work), np.arange(inputs.query.shape[1]), dtype)
+    output = _merge(within.output)
+    if weights.output is not None:
+        output = _projected(output, weights.output, weights.output_bias, work)
 
     def bound(profile: str) -> Array:
-        return _bound(inputs, steps, float_type(dtype), roundoffs(profile, dtype))
+        return _bound(inputs, within, output, float_type(dtype), roundoffs(profile, dtype))
 
-    output = steps.output
+    due = output
     if dtype == "float64" and not EXTENDED:
         from conformance.oracle.exact import multi_head_attention as exact_multi_head  # mpmath is slow to import
 
-        output = exact_multi_head(inputs)
-    kept = sum(array.nbytes for array in (steps.products, steps.scores, steps.weights))
-    judged = np.asarray(~steps.empty.any(axis=1))
-    return Truth(output, judged, output.shape, dtype, bound, kept=kept)
+        due = exact_multi_head(inputs)
+    judged = np.asarray(within.judged.all(axis=1))
+    return Truth(due, judged, due.shape, dtype, bound, kept=within.kept)
 
 
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """The steps of the computation; those within heads are (B, H, ·, ·). ``products`` are scaled; ``scores`` are −∞ where hidden;
-    ``top`` is the largest of a row, ``empty`` where it sees no key; ``weights`` are those of the keys; ``attended`` is what each
-    head gives, ``output`` what is due."""
-
-    query: Array
-    key: Array
-    value: Array
-    scale: np.floating
-    products: Array
-    scores: Array
-    top: Array
-    empty: Array
-    visible: Array | None
-    weights: Array
-    attended: Array
-    output: Array
+def _within(inputs: MultiHeadInputs, work: type[np.floating]) -> AttentionInputs:
+    """What each head attends to, in the type of the work."""
+    query, key, value = (_split(_projected(x, matrix, bias, work), inputs.num_heads) for x, matrix, bias in _projections(inputs))
+    given = {name: value for name, value in inputs.named().items() if name in AttentionInputs.DEFAULTS}
+    return AttentionInputs(**given | {"query": query, "key": key, "value": value})
 
 
-def _steps(inputs: MultiHeadInputs, work: type[np.floating]) -> _Steps:
-    weights, heads = inputs.weights, inputs.num_heads
-    q, k, v = (
-        _split(_projected(x, matrix, bias, work), heads)
-        for x, matrix, bias in (
-            (inputs.query, weights.query, weights.query_bias),
-            (inputs.key, weights.key, weights.key_bias),
-            (inputs.value, weights.value, weights.value_bias),
-        )
+def _projections(inputs: MultiHeadInputs) -> tuple[tuple[Array, Array, Array | None], ...]:
+    """Tokens, matrix and bias of query, key and value."""
+    weights = inputs.weights
+    return (
+        (inputs.query, weights.query, weights.query_bias),
+        (inputs.key, weights.key, weights.key_bias),
+        (inputs.value, weights.value, weights.value_bias),
     )
-    scale = 1.0 / np.sqrt(work(q.shape[-1])) if inputs.scale is None else work(inputs.scale)
-    products = (q @ k.swapaxes(-1, -2)) * scale
-    visible = visible_block(tokens_as_heads(inputs), 0, inputs.query.shape[1])
-    scores = products if visible is None else np.where(visible, products, -np.inf)
-    top = scores.max(-1, keepdims=True)
-    empty = top == -np.inf
-    top = np.where(empty, 0, top)
-    exponentials = np.exp(scores - top)
-    weights_of_keys = exponentials / np.where(empty, 1, exponentials.sum(-1, keepdims=True))
-    attended = weights_of_keys @ v
-    output = _merge(attended)
-    if weights.output is not None:
-        output = _projected(output, weights.output, weights.output_bias, work)
-    return _Steps(q, k, v, scale, products, scores, top, empty, visible, weights_of_keys, attended, output)
 
 
-def _bound(inputs: MultiHeadInputs, steps: _Steps, kind: FloatType, unit: Roundoffs) -> Array:
-    """The budget, carried through the projections."""
-    weights, heads = inputs.weights, inputs.num_heads
-    work = steps.query.dtype.type
-    e_q, e_k, e_v = (
-        _split(_error_of(x, matrix, bias, work, kind, unit), heads)
-        for x, matrix, bias in (
-            (inputs.query, weights.query, weights.query_bias),
-            (inputs.key, weights.key, weights.key_bias),
-            (inputs.value, weights.value, weights.value_bias),
-        )
+def _bound(inputs: MultiHeadInputs, within: Computation, output: Array, kind: FloatType, unit: Roundoffs) -> Array:
+    """The budget. Where the heads are projected in the end, they are rounded where intermediate results are."""
+    of_query, of_key, of_value = (
+        _split(_error_of(x, matrix, bias, output.dtype.type, kind, unit), inputs.num_heads)[:, :, None]
+        for x, matrix, bias in _projections(inputs)
     )
-    named = (steps.query, steps.key, steps.value, steps.weights, steps.attended, steps.products, steps.top)
-    q64, k64, v64, p64, o64, products, top = (array.astype(np.float64) for array in named)
-    finite = np.where(np.isfinite(steps.scores), steps.scores, steps.top).astype(np.float64)
-    logits = (steps.scores - steps.top).astype(np.float64)
-    error = budget.score_error(q64, Numbers(k64), products, finite, top, float(steps.scale), False, kind, unit)
-    error += _score_error_of_projections(q64, k64, e_q, e_k, float(steps.scale))
-    keys = steps.key.shape[2]
-    count: Array | int = keys if steps.visible is None else budget.visible_count(steps.visible, keys)
-    inner = unit if weights.output is None else replace(unit, output=unit.projections)  # where the merged heads are rounded
-    values = Numbers(v64)
-    rest = budget.value_error(p64, values, o64, kind, inner) + budget.underflow(count, kind, inner) + p64 @ e_v
-    rest = rest + budget.normalisation_error(p64, finite, top, values, unit)
-    rest = rest + budget.merging_error(steps.visible, values, o64, unit)
-    if weights.output is None:
-        spread = budget.spread_of_scores(p64, logits, error, values, o64, steps.visible)
-        return _merge(budget.combine(rest, spread, unit))
-    return _through_output(inputs, steps, p64, logits, error, v64, o64, rest, kind, unit)
+    inner = unit if inputs.weights.output is None else replace(unit, output=unit.projections)
+    flows = list(within.flows())
+    bounds = [errors(flow, Bounds(inner, of_query[..., flow.index, :], of_key, of_value)) for flow in flows]
+    if inputs.weights.output is None:
+        return _merge(within.joined([budget_of(*pair) for pair in zip(flows, bounds, strict=True)]))
+    moved = [_moved(inputs, flow, of_flow) for flow, of_flow in zip(flows, bounds, strict=True)]
+    rest = within.joined([of_flow.rest for of_flow in bounds])
+    return _through_output(inputs, within, np.concatenate(moved, axis=1), rest, output, kind, unit)
+
+
+def _moved(inputs: MultiHeadInputs, flow: Flow, bounds: Bounds) -> Float[Array, "b rows model"]:
+    """How far errors of the scores move what the output projection makes of the heads: V_h W_O,h, added up over heads."""
+    matrix, value = inputs.weights.output, flow.tensors.value.astype(np.float64, copy=False)
+    assert matrix is not None
+    per_head = matrix.astype(np.float64).reshape(inputs.num_heads, 1, value.shape[-1], -1)
+    return spread(flow, bounds, Numbers(value @ per_head), flow.wide(flow.mixed) @ per_head).sum(axis=(1, 2))
+
+
+def _through_output(
+    inputs: MultiHeadInputs, within: Computation, moved: Array, rest: Array, output: Array, kind: FloatType, unit: Roundoffs
+) -> Float[Array, "b lq model"]:
+    """The budget behind the output projection: what the heads are off by otherwise adds up as √ of squares."""
+    matrix, bias = inputs.weights.output, inputs.weights.output_bias
+    assert matrix is not None
+    merged, matrix64 = _merge(within.output), matrix.astype(np.float64)
+    bound = budget.combine(3.0 * np.sqrt(_merge(rest) ** 2 @ matrix64**2), moved, unit)
+    if bias is not None:  # a product that a bias is added to is rounded where projections are, the sum where outputs are
+        bound += unit.projections * np.abs(_projected(merged, matrix, None, output.dtype.type)).astype(np.float64)
+    bound += _projection_error(merged.astype(np.float64), matrix64, output, output, unit.output, kind, unit)
+    return bound
 
 
 def _projected(
@@ -131,7 +111,7 @@ def _error_of(
     x: Array, matrix: Array, bias: Array | None, work: type[np.floating], kind: FloatType, unit: Roundoffs
 ) -> Float[Array, "b l inner"]:
     """The bound u_π·(|xW| with a bias, and |xW + b|) + 3√model·u_a·|x||W| + what is lost of small numbers."""
-    product = x.astype(work) @ matrix.astype(work)
+    product = _projected(x, matrix, None, work)
     total = product if bias is None else product + bias.astype(work)
     return _projection_error(x.astype(np.float64), matrix.astype(np.float64), product, total, unit.projections, kind, unit)
 
@@ -156,37 +136,3 @@ def _split(array: Float[Array, "b l inner"], heads: int) -> Float[Array, "b h l 
 
 def _merge(array: Float[Array, "b h l d"]) -> Float[Array, "b l inner"]:
     return array.swapaxes(1, 2).reshape(array.shape[0], array.shape[2], -1)
-
-
-def _score_error_of_projections(query: Array, key: Array, query_error: Array, key_error: Array, scale: float) -> Array:
-    """What the roundings of Q and K do to the scores: independent over channels, hence 3·√ of the sum of squares."""
-    crossed = (query_error**2) @ (key**2).swapaxes(-1, -2) + (query**2) @ (key_error**2).swapaxes(-1, -2)
-    return scale * (3.0 * np.sqrt(crossed) + query_error @ key_error.swapaxes(-1, -2))
-
-
-def _through_output(
-    inputs: MultiHeadInputs,
-    steps: _Steps,
-    weights_of_keys: Array,
-    logits: Array,
-    error: Array,
-    value: Array,
-    attended: Array,
-    rest: Array,
-    kind: FloatType,
-    unit: Roundoffs,
-) -> Array:
-    """The output projection: the scores' errors move V_h W_O,h, added up over heads; the rest adds up as √ of squares."""
-    matrix, bias = inputs.weights.output, inputs.weights.output_bias
-    assert matrix is not None
-    heads, width = value.shape[1], value.shape[-1]
-    matrix64 = matrix.astype(np.float64)
-    per_head = matrix64.reshape(heads, width, -1)
-    moved = Numbers(value @ per_head), attended @ per_head
-    spread = budget.spread_of_scores(weights_of_keys, logits, error, *moved, steps.visible).sum(axis=1)
-    bound = budget.combine(3.0 * np.sqrt(_merge(rest) ** 2 @ matrix64**2), spread, unit)
-    if bias is not None:  # a product that a bias is added to is rounded where projections are, the sum where outputs are
-        product = _projected(_merge(steps.attended), matrix, None, steps.attended.dtype.type)
-        bound += unit.projections * np.abs(product).astype(np.float64)
-    bound += _projection_error(_merge(attended), matrix64, steps.output, steps.output, unit.output, kind, unit)
-    return bound
