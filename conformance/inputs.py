@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 Array = np.ndarray
 NEEDED: Any = object()  # the default of an argument that has none
@@ -14,16 +15,26 @@ NEEDED: Any = object()  # the default of an argument that has none
 class Arguments:
     """Arguments by name, unchangeable; those left out have their defaults. Two are equal where they are one object."""
 
-    DEFAULTS: ClassVar[Mapping[str, Any]]
+    operation: ClassVar[str]
+    OWN: ClassVar[Mapping[str, Any]]  # arguments of the operation itself, with their defaults
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
+    @classmethod
+    @cache
+    def defaults(cls) -> dict[str, Any]:
+        """All arguments with their defaults, NEEDED where there is none."""
+        from conformance.features import features  # which are looked for when there are inputs, and not before
+
+        return {**cls.OWN, **{feature.argument: feature.default for feature in features(cls.operation)}}
+
     def __init__(self, **given: Any) -> None:
-        self.__dict__.update(self.DEFAULTS)
+        defaults = self.defaults()
+        self.__dict__.update(defaults)
         self.__dict__.update(given)
-        wrong = [name for name, value in self.__dict__.items() if value is NEEDED or name not in self.DEFAULTS]
+        wrong = [name for name, value in self.__dict__.items() if value is NEEDED or name not in defaults]
         if wrong:
             raise TypeError(f"{type(self).__name__} {'has no' if wrong[0] in given else 'needs'} {wrong[0]}.")
 
@@ -44,25 +55,17 @@ class Arguments:
 
 
 class AttentionInputs(Arguments):
-    """Arrays in the problem's dtype and memory layout; ``mask`` True = attend; ``bias`` is added to the scaled scores;
-    ``causal`` is one of ``conformance.problem.CAUSAL``. Query, key and value may be one array object. ``padding``, True = attend,
-    is a mask of keys alone, put there for an implementation that takes it so (conformance/routes.py); problems have none."""
+    """Arrays in the problem's dtype and memory layout, and what features ask for (conformance/features). Query, key and value may
+    be one array object. ``padding``, True = attend, is a mask of keys alone, put there for an implementation that takes it so
+    (conformance/routes.py); problems have none."""
 
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {
-        **dict.fromkeys(("query", "key", "value"), NEEDED),
-        **dict.fromkeys(("mask", "bias", "key_lengths", "padding", "scale")),
-        "causal": "none",
-    }
+    operation = "attention"
+    OWN: ClassVar[Mapping[str, Any]] = {**dict.fromkeys(("query", "key", "value"), NEEDED), "padding": None}
 
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]
     value: Float[Array, "b hkv lk dv"]
-    mask: Bool[Array, "*#b_hq lq #lk"] | None
-    bias: Float[Array, "*#b_hq lq #lk"] | None
-    causal: str
-    key_lengths: Int[Array, " b"] | None
     padding: Bool[Array, "b lk"] | None
-    scale: float | None
 
     def arrays(self) -> dict[str, Array]:
         named = {"query": self.query, "key": self.key, "value": self.value, "bias": self.bias}
@@ -93,10 +96,10 @@ class MultiHeadInputs(Arguments):
     """Inputs of multi-head attention; for self-attention query, key and value are the same array object, with one memory for key
     and value those two are. ``scale`` None: 1/√(width of a head). ``padding`` as above."""
 
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+    operation = "multi_head_attention"
+    OWN: ClassVar[Mapping[str, Any]] = {
         **dict.fromkeys(("query", "key", "value", "weights", "num_heads"), NEEDED),
-        **dict.fromkeys(("scale", "mask", "key_lengths", "padding")),
-        "causal": "none",
+        **dict.fromkeys(("scale", "padding")),
     }
 
     query: Float[Array, "b lq model"]
@@ -105,9 +108,6 @@ class MultiHeadInputs(Arguments):
     weights: Weights
     num_heads: int
     scale: float | None
-    mask: Bool[Array, "*#b_h lq #lk"] | None
-    causal: str
-    key_lengths: Int[Array, " b"] | None
     padding: Bool[Array, "b lk"] | None
 
     def arrays(self) -> dict[str, Array]:
@@ -120,7 +120,8 @@ class SinusoidalInputs(Arguments):
     """Inputs of the sinusoidal encoding; with ``x`` the encoding is added to it. Where ``arrangement`` or ``frequencies`` are
     left open (default), the paper's are meant."""
 
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+    operation = "sinusoidal_encoding"
+    OWN: ClassVar[Mapping[str, Any]] = {
         **dict.fromkeys(("length", "width", "dtype", "arrangement"), NEEDED),
         "frequencies": "default",
         **dict.fromkeys(("rows", "x")),

@@ -1,35 +1,19 @@
-"""Which key each query may attend to: the meaning of mask, causal alignment and key lengths, in one place."""
+"""Which key each query may attend to: what all features show."""
 
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.errors import ProblemError
+from conformance.features import features
 from conformance.inputs import AttentionInputs, MultiHeadInputs
-
-
-def causal_offset(causal: str, query_length: int, key_length: int) -> int:
-    """The o of "row i sees keys j ≤ i + o"; raises ProblemError where the alignment was left open and matters."""
-    if causal == "bottom-right":
-        return key_length - query_length
-    if causal == "default" and query_length != key_length:
-        raise ProblemError("causal=default leaves the alignment open for unequal lengths: only a convention is observed so.")
-    return 0
 
 
 def visible_block(inputs: AttentionInputs, start: int, stop: int) -> Bool[np.ndarray, "#b #hq block lk"] | None:
     """The visible pairs of the query rows start … stop − 1 (−inf in the bias not counted); None where all are visible."""
-    query_length, key_length = inputs.query.shape[2], inputs.key.shape[2]
     visible: np.ndarray | None = None
-    if inputs.mask is not None:
-        mask = inputs.mask.reshape((1,) * (4 - inputs.mask.ndim) + inputs.mask.shape)
-        visible = mask if mask.shape[2] == 1 else mask[:, :, start:stop]
-    if inputs.causal != "none":
-        limit = np.arange(start, stop) + causal_offset(inputs.causal, query_length, key_length)
-        triangle = (np.arange(key_length)[None, :] <= limit[:, None])[None, None]
-        visible = triangle if visible is None else visible & triangle
-    if inputs.key_lengths is not None:
-        present = (np.arange(key_length)[None, :] < inputs.key_lengths[:, None])[:, None, None, :]
-        visible = present if visible is None else visible & present
+    for feature in features(AttentionInputs.operation):
+        seen = feature.visible(inputs, start, stop)
+        if seen is not None:
+            visible = seen if visible is None else visible & seen
     return visible
 
 

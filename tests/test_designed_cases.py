@@ -8,13 +8,13 @@ import pytest
 
 from conformance.cases.admissible import reference_profile
 from conformance.dtypes import round_to
+from conformance.features.causal import offset as causal_offset
 from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import expect
 from conformance.specification import requirements
 from conformance.specification.model import Requirement, nothing
 from conformance.values import materialise
 from conformance.verdict import Outcome, judge
-from conformance.visibility import causal_offset
 
 
 @dataclass

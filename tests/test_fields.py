@@ -4,28 +4,45 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from conformance import features
 from conformance.cases import golden
 from conformance.cases.golden import load_cases
+from conformance.features import Feature
 from conformance.golden_tool import check
-from conformance.problem import PROBLEM_TYPES, AttentionProblem, MultiHeadProblem, ProblemError, Recipe, parse
+from conformance.inputs import Arguments
+from conformance.problem import PROBLEM_TYPES, AttentionProblem, Problem, ProblemError, Recipe, parse
 from conformance.problem.fields import Field, Number
 from conformance.specification import requirements
+from conformance.values import materialise
 
-SLOPE = Field(
-    key="slope", kind=Number(), names=("slope",), defaults=(None,), asks={"slope": lambda problem: problem.slope is not None}
-)
 TEXT = "attention batch=1 heads=1 length=2/3 width=4 dtype=float32 values=gaussian.1#0"
 PLAIN = parse(TEXT)
 
 
+class Slope(Feature):
+    name = argument = "slope"
+    field = Field(
+        key="slope", kind=Number(), names=("slope",), defaults=(None,), asks={"slope": lambda problem: problem.slope is not None}
+    )
+
+
+def forget() -> None:
+    """What was found in the folder, and what follows from it."""
+    features.features.cache_clear()
+    for cached in (Problem.fields, Problem._owners, Arguments.defaults):
+        cached.__func__.cache_clear()
+    golden.forget()
+
+
 @pytest.fixture
 def sloped(monkeypatch: pytest.MonkeyPatch):
-    """Attention and multi-head attention with one more optional field."""
-    for kind in (AttentionProblem, MultiHeadProblem):
-        monkeypatch.setattr(kind, "FIELDS", (*kind.FIELDS, SLOPE))
-    golden.forget()
+    """Attention and multi-head attention with one more feature."""
+    found = features._found()
+    monkeypatch.setattr(features, "_found", lambda: [*found, Slope()])
+    forget()
     yield
-    golden.forget()
+    monkeypatch.undo()
+    forget()
 
 
 def test_a_new_optional_field_changes_no_frozen_case_and_no_text(sloped) -> None:
@@ -41,6 +58,8 @@ def test_a_new_field_is_read_written_asked_and_listed(sloped) -> None:
     assert parse(problem.text) == problem != plain
     assert problem.features - plain.features == {"slope"}
     assert problem.parameters["slope"] == 0.5
+    assert materialise(problem).slope == 0.5
+    assert materialise(plain).slope is None
     with pytest.raises(ProblemError, match="slope='far' is not a number"):
         parse(f"{TEXT} slope=far")
 
@@ -72,11 +91,13 @@ def test_problems_are_equal_where_their_texts_are() -> None:
 
 @pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES)
 def test_no_two_fields_of_an_operation_say_the_same(kind) -> None:
-    names = [name for field in kind.FIELDS for name in field.names]
+    fields = kind.fields()
+    names = [name for field in fields for name in field.names]
     assert len(names) == len(set(names))
-    assert len({field.key for field in kind.FIELDS}) == len(kind.FIELDS)
-    assert all(len(field.names) == len(field.defaults) for field in kind.FIELDS)
-    assert set(kind.__annotations__) - {"FIELDS"} == set(names)
+    assert len({field.key for field in fields}) == len(fields)
+    assert all(len(field.names) == len(field.defaults) for field in fields)
+    of_features = {feature.argument for feature in features.features(kind.operation)}
+    assert set(kind.__annotations__) - {"BEFORE", "BEHIND"} == set(names) - of_features
 
 
 def test_every_problem_of_the_specification_is_made_again_from_its_text() -> None:

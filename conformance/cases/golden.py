@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from conformance.cases.golden_files import checked_tensor, kept_tensors, read_json
 from conformance.errors import UsageError, cut, quoted
+from conformance.features import features
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, parse
 from conformance.resources import golden_folder
@@ -105,39 +106,24 @@ def forget() -> None:
 
 def inputs_from(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
     """The inputs that ``problem`` and its arrays by name amount to."""
+    given = {
+        feature.argument: feature.given(problem) if feature.field.parameter else arrays.get(feature.argument)
+        for feature in features(problem.operation)
+    }
     if isinstance(problem, AttentionProblem):
-        return AttentionInputs(
-            query=arrays["query"],
-            key=arrays["key"],
-            value=arrays["value"],
-            mask=arrays.get("mask"),
-            bias=arrays.get("bias"),
-            causal=problem.causal,
-            key_lengths=_lengths(problem),
-            scale=problem.scale,
-        )
+        return AttentionInputs(query=arrays["query"], key=arrays["key"], value=arrays["value"], **given)
     if isinstance(problem, MultiHeadProblem):
         query = arrays["query"]
         key = query if problem.source == "self" else arrays["key"]
         weights = {name.removeprefix("weights."): array for name, array in arrays.items() if name.startswith("weights.")}
         return MultiHeadInputs(
-            query=query,
-            key=key,
-            value=arrays["value"] if problem.source == "cross" else key,
-            weights=Weights(**weights),
-            num_heads=problem.heads,
-            mask=arrays.get("mask"),
-            causal=problem.causal,
-            key_lengths=_lengths(problem),
-        )
+            query=query, key=key, value=arrays["value"] if problem.source == "cross" else key, weights=Weights(**weights),
+            num_heads=problem.heads, **given,
+        )  # fmt: skip
     return SinusoidalInputs(
         length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement,
         frequencies="d" if problem.frequencies == "default" else problem.frequencies, rows=problem.rows, x=arrays.get("x"),
     )  # fmt: skip
-
-
-def _lengths(problem: AttentionProblem | MultiHeadProblem) -> np.ndarray | None:
-    return None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64)
 
 
 def _tensors(case: GoldenCase, described: Mapping[str, dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -12,8 +12,8 @@ from conformance.faults.hiding import four_axes, multi_head_sibling, narrowed
 from conformance.faults.masks import masking
 from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend, softmax
+from conformance.features.causal import offset as causal_offset
 from conformance.inputs import AttentionInputs
-from conformance.visibility import causal_offset
 
 Array = np.ndarray
 # Of query numbers (Lq, 1), key numbers (1, Lk), the offset of the alignment, and the inputs: which pairs are visible.

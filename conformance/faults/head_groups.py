@@ -7,8 +7,9 @@ import numpy as np
 from conformance.faults.heads import chosen
 from conformance.faults.model import Fault, Rewrite
 from conformance.faults.steps import attend, kv_heads
+from conformance.features.causal import offset as causal_offset
 from conformance.inputs import AttentionInputs
-from conformance.visibility import causal_offset, visible_pairs
+from conformance.visibility import visible_pairs
 
 Array = np.ndarray
 _GROUPED = frozenset({"grouped-heads"})

@@ -7,8 +7,8 @@ import numpy as np
 from conformance.faults.model import Fault, Rewrite
 from conformance.faults.steps import attend
 from conformance.faults.tails import EDGE, fault, folded, whole
+from conformance.features.causal import offset as causal_offset
 from conformance.inputs import AttentionInputs
-from conformance.visibility import causal_offset
 
 Array = np.ndarray
 _CAUSAL = ("ATT-MASK-036", "ATT-MASK-009")

@@ -47,7 +47,7 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
 def _within(inputs: MultiHeadInputs, work: type[np.floating]) -> AttentionInputs:
     """What each head attends to, in the type of the work."""
     query, key, value = (_split(_projected(x, matrix, bias, work), inputs.num_heads) for x, matrix, bias in _projections(inputs))
-    given = {name: value for name, value in inputs.named().items() if name in AttentionInputs.DEFAULTS}
+    given = {name: value for name, value in inputs.named().items() if name in AttentionInputs.defaults()}
     return AttentionInputs(**given | {"query": query, "key": key, "value": value})
 
 

@@ -1,8 +1,9 @@
 """Problems: attention computations as data, with a text form from which each can be rebuilt bit for bit."""
 
 from conformance.errors import ProblemError, quoted
-from conformance.problem.attention import CAUSAL, LAYOUTS, MASK_FORMS, AttentionProblem
+from conformance.problem.attention import LAYOUTS, AttentionProblem
 from conformance.problem.base import Problem
+from conformance.problem.forms import MASK_FORMS
 from conformance.problem.multihead import MultiHeadProblem
 from conformance.problem.recipe import Cookbook, Recipe
 from conformance.problem.sinusoidal import ARRANGEMENTS, FREQUENCIES, SinusoidalProblem
@@ -24,6 +25,6 @@ def parse(text: str) -> Problem:
 
 
 __all__ = [
-    "ARRANGEMENTS", "CAUSAL", "FREQUENCIES", "LAYOUTS", "MASK_FORMS", "AttentionProblem", "Cookbook", "MultiHeadProblem",
+    "ARRANGEMENTS", "FREQUENCIES", "LAYOUTS", "MASK_FORMS", "AttentionProblem", "Cookbook", "MultiHeadProblem",
     "Problem", "ProblemError", "Recipe", "SinusoidalProblem", "parse",
 ]  # fmt: skip

@@ -3,15 +3,13 @@
 from typing import ClassVar
 
 from conformance.problem.base import Problem, demand_lengths, demand_size
-from conformance.problem.fields import NEEDED, Dtype, Field, Number, Numbers, OneRecipe, Recipes, Sizes, Word
+from conformance.problem.fields import NEEDED, Dtype, Field, OneRecipe, Recipes, Sizes, Word
 from conformance.problem.recipe import Recipe
 
-CAUSAL = ("none", "default", "top-left", "bottom-right")
 LAYOUTS = (
     *("contiguous", "transposed", "strided", "expanded", "reversed", "mixed", "columns", "key-columns", "heads-last"),
     *("batch-last", "packed", "misaligned", "mask-strided", "mask-transposed", "mask-expanded"),
 )  # what each means: conformance/values/layouts.py
-MASK_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
 PLAIN_LAWS = ("few-bits",)  # value laws that are about V, for which a query of zeros is as good as any
 
 BATCH = Field(key="batch", kind=Sizes(), names=("batch",), defaults=(1,), required=True, always=True, frozen=True)
@@ -23,18 +21,6 @@ DTYPE = Field(key="dtype", kind=Dtype(), names=("dtype",), defaults=("float32",)
 VALUES = Field(
     key="values", kind=OneRecipe(may_be_zero=PLAIN_LAWS), names=("values",), defaults=(Recipe("gaussian"),), required=True,
     always=True, parameter=False,
-)  # fmt: skip
-MASK = Field(
-    key="mask", kind=OneRecipe(forms=MASK_FORMS), names=("mask",), defaults=(None,), parameter=False,
-    asks={"mask": lambda problem: problem.mask is not None},
-)  # fmt: skip
-CAUSALITY = Field(
-    key="causal", kind=Word(CAUSAL), names=("causal",), defaults=("none",), frozen=True,
-    asks={"causal": lambda problem: problem.causal != "none"},
-)  # fmt: skip
-KEY_LENGTHS = Field(
-    key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
-    asks={"key-lengths": lambda problem: problem.key_lengths is not None},
 )  # fmt: skip
 EDITS = Field(key="edits", kind=Recipes(), names=("edits",), defaults=((),), parameter=False)
 
@@ -61,15 +47,10 @@ class AttentionProblem(Problem):
     value_width: int
     dtype: str
     values: Recipe
-    mask: Recipe | None
-    bias: Recipe | None
-    causal: str
-    key_lengths: tuple[int, ...] | None
-    scale: float | None
     layout: str
     edits: tuple[Recipe, ...]
 
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    BEFORE: ClassVar[tuple[Field, ...]] = (
         BATCH,
         Field(
             key="heads", kind=Sizes(2), names=("heads", "kv_heads"), defaults=(1, NEEDED), required=True, always=True,
@@ -82,20 +63,11 @@ class AttentionProblem(Problem):
         ),
         DTYPE,
         VALUES,
-        MASK,
-        Field(
-            key="bias", kind=OneRecipe(forms=MASK_FORMS), names=("bias",), defaults=(None,), parameter=False,
-            asks={"bias": lambda problem: problem.bias is not None},
-        ),
-        CAUSALITY,
-        KEY_LENGTHS,
-        Field(
-            key="scale", kind=Number(), names=("scale",), defaults=(None,), frozen=True,
-            asks={"scale": lambda problem: problem.scale is not None},
-        ),
+    )  # fmt: skip
+    BEHIND: ClassVar[tuple[Field, ...]] = (
         Field(key="layout", kind=Word(LAYOUTS), names=("layout",), defaults=("contiguous",), parameter=False),
         EDITS,
-    )  # fmt: skip
+    )
 
     def check(self) -> None:
         demand_size(self.batch, self.heads, self.query_length, self.width)

@@ -17,14 +17,25 @@ class Problem:
     describe no problem."""
 
     operation: ClassVar[str]
-    FIELDS: ClassVar[tuple[Field, ...]]
+    BEFORE: ClassVar[tuple[Field, ...]]  # the operation's own fields, in the order of the text, before those of features
+    BEHIND: ClassVar[tuple[Field, ...]] = ()  # and behind the first ones of them
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
+    @classmethod
+    @cache
+    def fields(cls) -> tuple[Field, ...]:
+        """All fields, those of features included, in the order of the text."""
+        from conformance.features import features, is_first  # which are looked for when there is a problem, and not before
+
+        found = features(cls.operation)
+        first = [feature.field for feature in found if is_first(feature)]
+        return (*cls.BEFORE, *first, *cls.BEHIND, *(feature.field for feature in found if not is_first(feature)))
+
     def __init__(self, **given: Any) -> None:
-        owners = _owners(self.FIELDS)
+        owners = self._owners()
         defaults = {name: field.defaults[field.names.index(name)] for name, field in owners.items()}
         lacking = [name for name, default in defaults.items() if default is NEEDED and name not in given]
         if lacking:
@@ -33,7 +44,7 @@ class Problem:
 
     def _take(self, values: dict[str, Any], changes: dict[str, Any]) -> None:
         """Has ``values`` with ``changes``, which are checked."""
-        owners = _owners(self.FIELDS)
+        owners = self._owners()
         unknown = [name for name in changes if name not in owners]
         if unknown:
             raise TypeError(f"{type(self).__name__} has no field {unknown[0]}.")
@@ -43,21 +54,27 @@ class Problem:
             field.kind.check(field.values(self), field.names)
         self.check()
 
+    @classmethod
+    @cache
+    def _owners(cls) -> dict[str, Field]:
+        """The field of each attribute."""
+        return {name: field for field in cls.fields() for name in field.names}
+
     def check(self) -> None:
         """Raises ProblemError where fields do not go together."""
 
     @cached_property
     def text(self) -> str:
         """The text form, from which ``parse`` makes an equal problem."""
-        said = (f"{field.key}={field.kind.write(field.values(self))}" for field in self.FIELDS if field.is_said(self))
+        said = (f"{field.key}={field.kind.write(field.values(self))}" for field in self.fields() if field.is_said(self))
         return " ".join([self.operation, *said])
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """The problem that ``text`` describes. Raises ProblemError, with what is wrong, for one that describes none."""
-        words = _split(text, [field.key for field in cls.FIELDS])
+        words = _split(text, [field.key for field in cls.fields()])
         values: dict[str, Any] = {}
-        for field in cls.FIELDS:
+        for field in cls.fields():
             if field.key in words:
                 values |= zip(field.names, field.kind.read(words[field.key], field.key), strict=True)
             elif field.required:
@@ -72,18 +89,18 @@ class Problem:
     @cached_property
     def features(self) -> frozenset[str]:
         """What an implementation must offer beyond the plain operation to be asked this."""
-        return frozenset(name for field in self.FIELDS for name, asked in field.asks.items() if asked(self))
+        return frozenset(name for field in self.fields() for name, asked in field.asks.items() if asked(self))
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What golden cases list beside the arrays that they hold."""
-        listed = (field for field in self.FIELDS if field.parameter and (field.frozen or field.values(self) != field.defaults))
+        listed = (field for field in self.fields() if field.parameter and (field.frozen or field.values(self) != field.defaults))
         return {name: getattr(self, name) for field in listed for name in field.names}
 
     def but(self, **changes: Any) -> Self:
         """The same problem with some fields changed."""
         other = object.__new__(type(self))
-        other._take({name: self.__dict__[name] for name in _owners(self.FIELDS)}, changes)
+        other._take({name: self.__dict__[name] for name in self._owners()}, changes)
         return other
 
     def __eq__(self, other: object) -> bool:
@@ -100,12 +117,6 @@ class Problem:
 
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError("A problem cannot be changed.")
-
-
-@cache
-def _owners(fields: tuple[Field, ...]) -> dict[str, Field]:
-    """The field of each attribute."""
-    return {name: field for field in fields for name in field.names}
 
 
 def demand_size(*sizes: int) -> None:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from conformance.problem.attention import BATCH, CAUSALITY, DTYPE, EDITS, KEY_LENGTHS, LENGTH, MASK, VALUES
+from conformance.problem.attention import BATCH, DTYPE, EDITS, LENGTH, VALUES
 from conformance.problem.base import Problem, demand_lengths, demand_size
 from conformance.problem.fields import NEEDED, Field, Sizes, Word, demand
 from conformance.problem.recipe import Recipe
@@ -37,12 +37,9 @@ class MultiHeadProblem(Problem):
     weights: str
     projection_bias: bool
     output: str
-    mask: Recipe | None
-    causal: str
-    key_lengths: tuple[int, ...] | None
     edits: tuple[Recipe, ...]
 
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    BEFORE: ClassVar[tuple[Field, ...]] = (
         BATCH,
         Field(
             key="heads", kind=Sizes(), names=("heads",), defaults=(NEEDED,), required=True, always=True, frozen=True,
@@ -90,11 +87,8 @@ class MultiHeadProblem(Problem):
                 ),
             },
         ),
-        MASK,
-        CAUSALITY,
-        KEY_LENGTHS,
-        EDITS,
     )  # fmt: skip
+    BEHIND: ClassVar[tuple[Field, ...]] = (EDITS,)
 
     def check(self) -> None:
         demand(

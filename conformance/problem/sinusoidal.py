@@ -33,7 +33,7 @@ class SinusoidalProblem(Problem):
     batch: int
     values: Recipe
 
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    BEFORE: ClassVar[tuple[Field, ...]] = (
         Field(key="length", kind=Sizes(), names=("length",), defaults=(NEEDED,), required=True, always=True, frozen=True),
         Field(
             key="width", kind=Sizes(), names=("width",), defaults=(NEEDED,), required=True, always=True, frozen=True,

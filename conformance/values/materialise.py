@@ -5,13 +5,13 @@ import numpy as np
 from conformance.cases.golden import golden_inputs
 from conformance.dtypes import round_to
 from conformance.errors import ProblemError
+from conformance.features import features
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
 from conformance.values import contents, single_elements  # noqa: F401  (register their edits)
 from conformance.values.edits import EDITS, edited
 from conformance.values.laws import LAWS
 from conformance.values.layouts import laid_out, shared
-from conformance.values.masks import made_bias, made_mask
 from conformance.values.multihead import multi_head
 from conformance.values.stream import Stream
 
@@ -39,16 +39,9 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     query, key, value = (round_to(array, problem.dtype) for array in (query, key, value))
     if problem.values.argument is not None and not all(np.isfinite(array).all() for array in (query, key, value)):
         raise ProblemError(f"values={problem.values} makes numbers beyond {problem.dtype}: make its argument smaller.")
-    inputs = AttentionInputs(
-        query=query,
-        key=key,
-        value=value,
-        mask=shared(made_mask(problem), problem.layout),
-        bias=shared(made_bias(problem), problem.layout),
-        causal=problem.causal,
-        key_lengths=None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64),
-        scale=problem.scale,
-    )
+    given = {feature.argument: feature.given(problem) for feature in features(problem.operation)}
+    given |= {name: shared(given[name], problem.layout) for name in ("mask", "bias")}
+    inputs = AttentionInputs(query=query, key=key, value=value, **given)
     for recipe in problem.edits:
         inputs = edited(EDITS, recipe, inputs)
     lengths = inputs.query.shape[2], inputs.key.shape[2]

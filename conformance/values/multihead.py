@@ -4,11 +4,11 @@ import numpy as np
 
 from conformance.dtypes import round_to
 from conformance.errors import quoted
+from conformance.features import features
 from conformance.inputs import MultiHeadInputs, Weights
 from conformance.problem import MultiHeadProblem, ProblemError
 from conformance.values.edits import edited
 from conformance.values.laws import LAWS
-from conformance.values.masks import made_mask
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
 from conformance.values.stream import Stream
 
@@ -32,9 +32,7 @@ def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
         value=value,
         weights=_weights(problem, Stream(seed, "weights")),
         num_heads=problem.heads,
-        mask=made_mask(problem),
-        causal=problem.causal,
-        key_lengths=None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64),
+        **{feature.argument: feature.given(problem) for feature in features(problem.operation)},
     )
     for recipe in problem.edits:
         inputs = edited(MULTI_HEAD_EDITS, recipe, inputs)

@@ -1,0 +1,34 @@
+"""Variants of attention, a module each, found by walking this folder. Nothing else names them."""
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from conformance.features.feature import Feature
+
+
+@cache
+def features(operation: str) -> tuple[Feature, ...]:
+    """Those of an operation: first those that the first texts of problems named, in that order, then the others by name."""
+    return tuple(sorted((one for one in _found() if operation in one.operations), key=_place))
+
+
+def _found() -> list[Feature]:
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return [module.FEATURE for module in modules if hasattr(module, "FEATURE")]
+
+
+_FIRST = ("mask", "bias", "causal", "key_lengths", "scale")
+
+
+def _place(feature: Feature) -> tuple[int, str]:
+    first = feature.argument in _FIRST
+    return (_FIRST.index(feature.argument) if first else len(_FIRST)), feature.argument
+
+
+def is_first(feature: Feature) -> bool:
+    """Whether its word stands before layout and edits in the text of a problem, as it did from the first."""
+    return feature.argument in _FIRST
+
+
+__all__ = ["Feature", "features", "is_first"]

@@ -1,0 +1,29 @@
+"""Key lengths: how many leading keys each batch row has."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from conformance.features.feature import Feature
+from conformance.problem.fields import Field, Numbers
+
+
+class KeyLengths(Feature):
+    name = "key-lengths"
+    argument = "key_lengths"
+    field = Field(
+        key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
+        asks={"key-lengths": lambda problem: problem.key_lengths is not None},
+    )  # fmt: skip
+
+    def given(self, problem: Any) -> Int[np.ndarray, " b"] | None:
+        return None if problem.key_lengths is None else np.array(problem.key_lengths, dtype=np.int64)
+
+    def visible(self, inputs: Any, start: int, stop: int) -> Bool[np.ndarray, "b 1 1 lk"] | None:
+        if inputs.key_lengths is None:
+            return None
+        return (np.arange(inputs.key.shape[-2])[None, :] < inputs.key_lengths[:, None])[:, None, None, :]
+
+
+FEATURE = KeyLengths()

@@ -1,0 +1,32 @@
+"""A boolean mask: True where a query may attend."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from conformance.features.feature import Feature
+from conformance.problem.fields import Field, OneRecipe
+from conformance.problem.forms import MASK_FORMS, four_axes
+
+
+class Mask(Feature):
+    name = argument = "mask"
+    field = Field(
+        key="mask", kind=OneRecipe(forms=MASK_FORMS), names=("mask",), defaults=(None,), parameter=False,
+        asks={"mask": lambda problem: problem.mask is not None},
+    )  # fmt: skip
+
+    def given(self, problem: Any) -> Bool[np.ndarray, "*form"] | None:
+        from conformance.values.masks import made_mask
+
+        return made_mask(problem)
+
+    def visible(self, inputs: Any, start: int, stop: int) -> Bool[np.ndarray, "#b #hq #rows #lk"] | None:
+        if inputs.mask is None:
+            return None
+        mask = four_axes(inputs.mask)
+        return mask if mask.shape[2] == 1 else mask[:, :, start:stop]
+
+
+FEATURE = Mask()

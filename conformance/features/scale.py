@@ -1,0 +1,16 @@
+"""A scale of the products of queries and keys that is given, in place of 1/√d."""
+
+from conformance.features.feature import Feature
+from conformance.problem.fields import Field, Number
+
+
+class Scale(Feature):
+    name = argument = "scale"
+    operations = ("attention",)
+    field = Field(
+        key="scale", kind=Number(), names=("scale",), defaults=(None,), frozen=True,
+        asks={"scale": lambda problem: problem.scale is not None},
+    )  # fmt: skip
+
+
+FEATURE = Scale()
