@@ -7,7 +7,7 @@ A plain function is enough. For ``attention``::
 Its first three parameters receive arrays of the framework, (batch, heads, length, width); the names of the others say what
 it can be asked for. What a signature cannot say is said by ``my_attention.conformance = Support(...)``. Keyword arguments
 are passed only where the problem asks for them, so an implementation's own defaults are what is tested. Names by which released
-libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``ALIASES`` in conformance/parameters.py):
+libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``aliases`` in conformance/features):
 
 * ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths)``: ``mask`` a boolean array, True = attend,
   in the broadcast form of the problem; ``bias`` an array in the dtype of the query, added to the scaled scores; ``causal`` True;
@@ -35,7 +35,7 @@ import numpy as np
 
 from conformance.dtypes import DTYPES
 from conformance.oracle.profiles import FLUSHING, UNDECLARED
-from conformance.parameters import PARAMETER_FEATURES, Calling, calling
+from conformance.parameters import Calling, calling, parameter_features
 from conformance.problem import LAYOUTS, MASK_FORMS
 
 LENGTHS_DTYPES = ("int64", "int32")
@@ -269,14 +269,14 @@ class Implementation:
         if self.support.features is not None:
             named = self.support.features
         else:
-            named = frozenset(feature for name, feature in PARAMETER_FEATURES[self.operation].items() if self.has(name))
+            named = frozenset(feature for name, feature in parameter_features(self.operation).items() if self.has(name))
         always = {"causal"} if self.support.causal == "always" else set()
         return (named | always | IMPLIED_FEATURES[self.operation]) - self.support.lacks
 
     @cached_property
     def exclusive(self) -> frozenset[str]:
         """The features of which it takes one at a time: those declared so, and those that one parameter stands for."""
-        table = PARAMETER_FEATURES[self.operation]
+        table = parameter_features(self.operation)
         holders: dict[str, list[str]] = {}
         for ours, theirs in self.calling.spelled.items():
             if ours in table:

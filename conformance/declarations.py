@@ -8,7 +8,7 @@ from conformance.errors import UsageError
 from conformance.limits import SIZES
 from conformance.oracle.profiles import DECLARABLE
 from conformance.own_sizes import SMALLEST
-from conformance.parameters import PARAMETER_FEATURES, by_name
+from conformance.parameters import by_name, parameter_features
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
 from conformance.routes import WAYS
 from conformance.specification import conventions
@@ -18,7 +18,7 @@ from conformance.user_files import demand_name
 
 def known_features(operation: str) -> tuple[str, ...]:
     """Every feature that an implementation of ``operation`` may offer."""
-    return tuple(sorted({*PARAMETER_FEATURES[operation].values(), *IMPLIED_FEATURES[operation]}))
+    return tuple(sorted({*parameter_features(operation).values(), *IMPLIED_FEATURES[operation]}))
 
 
 def demand_sense(implementation: Implementation) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from conformance.adapter import Compiles, Implementation
 from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, end_if_forked, told
+from conformance.features import features
 from conformance.floating_point import FloatingPoint
 from conformance.given import Given
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
@@ -23,9 +24,6 @@ from conformance.specification import conventions
 from conformance.specification.model import Convention
 from conformance.specification.observing import Observation, Places, of_exception
 from conformance.values import materialise
-
-# Boolean arguments of which released interfaces mean the opposite: parameter, feature, the convention that says which.
-POLARITIES = (("mask", "mask", "CON-POLARITY"), ("key_padding_mask", "padding", "CON-PADDING-POLARITY"))
 
 
 class Subject:
@@ -152,7 +150,7 @@ class Subject:
         question, operation = conventions()[identifier], self.implementation.operation
         if operation not in question.operations:
             return None
-        of_polarity = any(identifier == polarity for *_, polarity in POLARITIES)
+        of_polarity = any(identifier == feature.polarity for feature in features(operation))
         inverted = frozenset() if of_polarity else self._inverted(self.implementation.features)
         try:
             return question.observe(Asking(self, question, inverted), operation, places=places)
@@ -176,13 +174,10 @@ class Subject:
                 self.convention("CON-SINUSOID-ARRANGEMENT")
             if not self.implementation.has("frequencies"):
                 self.convention("CON-SINUSOID-FREQUENCIES")
-        elif (
-            problem.causal in ("top-left", "bottom-right")
-            and problem.query_length != problem.key_length
-            and "causal" in self.implementation.features
-            and not self.implementation.has("alignment")
-        ):
-            self.convention("CON-ALIGNMENT")
+        for feature in features(problem.operation):
+            if feature.name in problem.features & self.implementation.features:
+                for identifier in feature.decided_by(problem, self.implementation):
+                    self.convention(identifier)
         return self.conventions
 
     def prepare(self, inputs: Inputs, route: Route) -> PreparedCall:
@@ -225,11 +220,12 @@ class Subject:
         return self.fitted(problem)
 
     def _inverted(self, given: Collection[str]) -> frozenset[str]:
-        """Those parameters, of the features that are ``given``, that mean the opposite of what the suite means."""
+        """Those of the features that are ``given`` whose parameter means the opposite of what the suite means."""
+        offered = self.implementation.features.intersection(given)
         return frozenset(
-            parameter
-            for parameter, feature, identifier in POLARITIES
-            if feature in given and feature in self.implementation.features and self.convention(identifier) == "true-ignores"
+            feature.name
+            for feature in features(self.implementation.operation)
+            if feature.polarity and feature.name in offered and self.convention(feature.polarity) == "true-ignores"
         )
 
     def _bind(self, inputs: Inputs, route: Route, inverted: frozenset[str]) -> PreparedCall:
@@ -287,11 +283,7 @@ class Subject:
         tensors = [inputs.query, inputs.key, inputs.value]
         if self.implementation.support.axes == "blhd":
             tensors = [length_first(array) for array in tensors]
-        named = self._masking(inputs, to, inverted)
-        if inputs.bias is not None:
-            named["bias"] = to(inputs.bias)
-        if inputs.scale is not None:
-            named["scale"] = inputs.scale
+        named = self._asked(inputs, to, inverted)
         if inputs.query is inputs.key is inputs.value:
             return [to(tensors[0])] * 3, named
         return [to(array) for array in tensors], named
@@ -303,7 +295,7 @@ class Subject:
         key = query if inputs.key is inputs.query else to(inputs.key)
         value = key if inputs.value is inputs.key else to(inputs.value)
         weights = Weights(**{f.name: optional(to, getattr(inputs.weights, f.name)) for f in fields(Weights)})
-        return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._masking(inputs, to, inverted)}
+        return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._asked(inputs, to, inverted)}
 
     def _sinusoidal_arguments(
         self, inputs: SinusoidalInputs, to: Callable[[np.ndarray], Any]
@@ -319,20 +311,15 @@ class Subject:
             named["x"] = to(inputs.x)
         return [inputs.length, inputs.width], named
 
-    def _masking(
+    def _asked(
         self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
     ) -> dict[str, Any]:
+        """The arguments of features, by the suite's names."""
         named: dict[str, Any] = {}
-        if inputs.mask is not None:
-            named["mask"] = to(~inputs.mask if "mask" in inverted else inputs.mask)
-        if inputs.causal != "none" and self.implementation.support.causal != "always":
-            named["causal"] = True
-            if self.implementation.has("alignment") and inputs.causal != "default":
-                named["alignment"] = inputs.causal
-        if inputs.key_lengths is not None:
-            named["key_lengths"] = to(inputs.key_lengths.astype(self.implementation.support.lengths_dtype))
-        if inputs.padding is not None:
-            named["key_padding_mask"] = to(~inputs.padding if "key_padding_mask" in inverted else inputs.padding)
+        for feature in features(inputs.operation):
+            if feature.is_asked(inputs):
+                turned = (lambda array: to(~array)) if feature.name in inverted else to
+                named |= feature.passed(inputs, self.implementation, turned)
         return named
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 Array = np.ndarray
 NEEDED: Any = object()  # the default of an argument that has none
@@ -56,16 +56,14 @@ class Arguments:
 
 class AttentionInputs(Arguments):
     """Arrays in the problem's dtype and memory layout, and what features ask for (conformance/features). Query, key and value may
-    be one array object. ``padding``, True = attend, is a mask of keys alone, put there for an implementation that takes it so
-    (conformance/routes.py); problems have none."""
+    be one array object."""
 
     operation = "attention"
-    OWN: ClassVar[Mapping[str, Any]] = {**dict.fromkeys(("query", "key", "value"), NEEDED), "padding": None}
+    OWN: ClassVar[Mapping[str, Any]] = dict.fromkeys(("query", "key", "value"), NEEDED)
 
     query: Float[Array, "b hq lq d"]
     key: Float[Array, "b hkv lk d"]
     value: Float[Array, "b hkv lk dv"]
-    padding: Bool[Array, "b lk"] | None
 
     def arrays(self) -> dict[str, Array]:
         named = {"query": self.query, "key": self.key, "value": self.value, "bias": self.bias}
@@ -94,12 +92,12 @@ class Weights:
 
 class MultiHeadInputs(Arguments):
     """Inputs of multi-head attention; for self-attention query, key and value are the same array object, with one memory for key
-    and value those two are. ``scale`` None: 1/√(width of a head). ``padding`` as above."""
+    and value those two are. ``scale`` None: 1/√(width of a head)."""
 
     operation = "multi_head_attention"
     OWN: ClassVar[Mapping[str, Any]] = {
         **dict.fromkeys(("query", "key", "value", "weights", "num_heads"), NEEDED),
-        **dict.fromkeys(("scale", "padding")),
+        "scale": None,
     }
 
     query: Float[Array, "b lq model"]
@@ -108,7 +106,6 @@ class MultiHeadInputs(Arguments):
     weights: Weights
     num_heads: int
     scale: float | None
-    padding: Bool[Array, "b lk"] | None
 
     def arrays(self) -> dict[str, Array]:
         """The floating-point inputs by name, the weights as ``weights.<name>``."""

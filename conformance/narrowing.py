@@ -4,7 +4,7 @@ verdicts say so first."""
 from collections.abc import Iterator
 
 from conformance.adapter import IMPLIED_FEATURES, Implementation, Support
-from conformance.parameters import ALIASES, PARAMETER_FEATURES, by_name
+from conformance.parameters import aliases, by_name, parameter_features
 from conformance.problem import MASK_FORMS
 from conformance.routes import offered_ways
 
@@ -12,13 +12,13 @@ from conformance.routes import offered_ways
 def own_not_asked(implementation: Implementation) -> tuple[str, ...]:
     """Parameters of the function that the suite knows and never passes, by the function's own names: those of features that are
     taken away or asked in another way, and further ones that mean the same as one that is passed."""
-    table, spelled = PARAMETER_FEATURES[implementation.operation], implementation.calling.spelled
+    table, spelled = parameter_features(implementation.operation), implementation.calling.spelled
     missed = [ours for ours in table if ours in spelled and not _is_asked(table[ours], implementation)]
     passed = {spelled[ours] for ours in spelled if ours not in missed}
     names = [f"{spelled[ours]} as {ours}" if spelled[ours] in passed else spelled[ours] for ours in missed]
     if "alignment" in spelled and not _is_asked("causal", implementation):
         names.append(spelled["alignment"])
-    known = {name for ours in by_name(implementation.operation) for name in (ours, *ALIASES.get(ours, ()))}
+    known = {name for ours in by_name(implementation.operation) for name in (ours, *aliases(implementation.operation, ours))}
     return (*names, *(name for name in implementation.calling.strangers if name in known))
 
 

@@ -5,11 +5,12 @@ function's own signature says of it, read through modules, compilers and decorat
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
 from conformance.errors import UsageError, demand_own
+from conformance.features import features
 
 # What is passed by position, always by name, and by name to functions that have such a parameter.
 POSITIONAL: dict[str, tuple[str, ...]] = {
@@ -27,35 +28,8 @@ SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
     "multi_head_attention": ("alignment",),
     "sinusoidal_encoding": ("arrangement", "frequencies"),
 }
-# Features that parameters of an attention function stand for: parameter name → feature of a problem.
-PARAMETER_FEATURES: dict[str, dict[str, str]] = {
-    "attention": {
-        "mask": "mask",
-        "bias": "bias",
-        "causal": "causal",
-        "scale": "scale",
-        "key_lengths": "key-lengths",
-        "key_padding_mask": "padding",
-    },
-    "multi_head_attention": {
-        "mask": "mask",
-        "causal": "causal",
-        "key_lengths": "key-lengths",
-        "key_padding_mask": "padding",
-    },
-    "sinusoidal_encoding": {"x": "addition"},
-}
-# Other names of the same thing, as released interfaces have them: torch, flax, keras, flash-attention, Pallas, xformers, ONNX …
-ALIASES: dict[str, tuple[str, ...]] = {
-    "mask": ("attn_mask", "attention_mask", "atten_mask", "src_mask"),
-    "bias": ("attn_bias", "attention_bias", "score_bias", "logits_bias"),
-    "causal": ("is_causal", "use_causal_mask", "use_causal", "unidirectional"),
-    "scale": ("sm_scale", "softmax_scale", "scaling", "attn_scale", "attention_scale", "qk_scale", "scale_factor"),
-    "key_lengths": (
-        *("key_value_seq_lengths", "kv_seq_lengths", "kv_lengths", "kv_seqlens", "kv_seqlen", "nonpad_kv_seqlen"),
-        *("seqlens_k", "memory_lengths", "valid_lens"),
-    ),
-    "key_padding_mask": ("src_key_padding_mask", "memory_key_padding_mask", "padding_mask", "key_mask", "kv_mask"),
+_FEATURES: dict[str, dict[str, str]] = {"sinusoidal_encoding": {"x": "addition"}}  # beside those of conformance/features
+_ALIASES: dict[str, tuple[str, ...]] = {
     "num_heads": ("n_heads", "n_head", "nhead", "nheads", "heads", "num_attention_heads"),
 }
 # Where a callable keeps what it stands for: torch.compile, decorators, torch modules, keras layers, parallel wrappers.
@@ -63,9 +37,21 @@ KEPT_IN = ("_orig_mod", "_torchdynamo_orig_callable", "__wrapped__", "forward", 
 _DEEPEST = 8  # wrappers within wrappers
 
 
+@cache
+def parameter_features(operation: str) -> dict[str, str]:
+    """Features that parameters of a function stand for: parameter name → feature of a problem."""
+    return {feature.parameter: feature.name for feature in features(operation)} | _FEATURES.get(operation, {})
+
+
+def aliases(operation: str, parameter: str) -> tuple[str, ...]:
+    """Other names of a parameter, as released interfaces have them: torch, flax, keras, Pallas, xformers, ONNX …"""
+    of_features = {feature.parameter: feature.aliases for feature in features(operation)}
+    return of_features.get(parameter) or _ALIASES.get(parameter, ())
+
+
 def by_name(operation: str) -> tuple[str, ...]:
     """The parameters that the suite passes by name, always or where a problem asks for them."""
-    return (*ALWAYS_PASSED[operation], *PARAMETER_FEATURES[operation], *SOMETIMES_PASSED[operation])
+    return (*ALWAYS_PASSED[operation], *parameter_features(operation), *SOMETIMES_PASSED[operation])
 
 
 @dataclass(frozen=True)
@@ -102,7 +88,7 @@ def calling(function: Callable[..., Any], operation: str, declared: Mapping[str,
     spelled = dict(declared)
     taken = set(declared.values())
     for ours in by_name(operation):
-        found = next((name for name in (ours, *ALIASES.get(ours, ())) if name in names and name not in taken), None)
+        found = next((name for name in (ours, *aliases(operation, ours)) if name in names and name not in taken), None)
         if ours not in spelled and found is not None:
             spelled[ours] = found
             taken.add(found)

@@ -13,17 +13,16 @@ import numpy as np
 
 from conformance.adapter import Implementation
 from conformance.errors import LeftOut, Unsupported
+from conformance.features import feature as of_name
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, Weights
 from conformance.limits import outside
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.problem.forms import four_axes
 
 WAYS = ("native", "padding", "mask", "bias", "repeat", "zeros", "identity")
 
-# What the suite tries where ``Support.routes`` says nothing of a feature.
+# What the suite tries where ``Support.routes`` says nothing of a feature, beside what features say (conformance/features).
 DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
-    "causal": ("native", "mask", "bias"),
-    "key-lengths": ("native", "padding", "mask", "bias"),
-    "mask": ("native", "padding", "bias"),
     "grouped-heads": ("native", "repeat"),
     "no-projection-bias": ("native", "zeros"),
     "no-output-bias": ("native", "zeros"),
@@ -32,7 +31,6 @@ DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
 }
 # What must be offered for a bias that is not there to be given as zeros.
 _ZEROS: dict[str, set[str]] = {"no-projection-bias": {"projection-bias"}, "no-output-bias": {"output-bias"}}
-_MASKLIKE = ("causal", "key-lengths", "mask")
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,9 @@ def _check_frequencies(problem: Problem, implementation: Implementation, convent
 
 def offered_ways(feature: str, implementation: Implementation) -> list[str]:
     """The ways in which the implementation can be asked for ``feature``, by preference; none where it cannot."""
-    offered = implementation.features
-    ways = implementation.support.routes.get(feature, DEFAULT_ROUTES.get(feature, ("native",)))
+    offered, of_folder = implementation.features, of_name(implementation.operation, feature)
+    default = DEFAULT_ROUTES.get(feature, ("native",)) if of_folder is None else of_folder.ways
+    ways = implementation.support.routes.get(feature, default)
     # heads are repeated only where groups are offered too: repeated ones alone would test nothing
     needs = {way: {way} for way in ("padding", "mask", "bias")}
     needs |= {"native": {feature}, "repeat": {feature}, "zeros": _ZEROS.get(feature, set())}
@@ -120,58 +119,28 @@ def offered_ways(feature: str, implementation: Implementation) -> list[str]:
 
 
 def _ways(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> list[str]:
-    options = offered_ways(feature, implementation)
+    options, of_folder = offered_ways(feature, implementation), of_name(implementation.operation, feature)
+    if of_folder is not None:
+        options = [way for way in options if of_folder.can(way, problem, implementation, conventions)]
+        if not options:
+            raise of_folder.lacking(problem, implementation)
+        return options
     if feature == "separate-biases" and isinstance(problem, MultiHeadProblem):
         absent = "output-bias" if problem.projection_bias else "projection-bias"
         options = [way for way in options if way != "zeros" or absent in implementation.features]
-    if "native" in options and not _native_fits(feature, problem, implementation, conventions):
-        options.remove("native")
-    if "padding" in options and feature == "mask" and not _of_keys_alone(problem):
-        options.remove("padding")
-    if isinstance(problem, AttentionProblem | MultiHeadProblem) and feature == "causal" and open_alignment(problem):
-        options = [way for way in options if way == "native"]  # what is observed there is the implementation's own default
-    if feature == "causal" and implementation.support.causal == "always" and "native" not in options:
-        raise LeftOut(_lacking(feature, problem))  # a triangle of another alignment, folded into a mask, would come on top
+    if isinstance(problem, SinusoidalProblem) and not _arranged(feature, implementation, conventions):
+        options = [way for way in options if way != "native"]
     if not options:
-        raise Unsupported(_lacking(feature, problem), feature)
+        raise Unsupported(feature, feature)
     return options
 
 
-def _of_keys_alone(problem: Problem) -> bool:
-    """Whether the mask hides a key from all queries of a batch row or from none."""
-    return not isinstance(problem, SinusoidalProblem) and problem.mask is not None and problem.mask.form == "b11k"
-
-
-def open_alignment(problem: AttentionProblem | MultiHeadProblem) -> bool:
-    return problem.causal == "default" and problem.query_length != problem.key_length
-
-
-def _native_fits(feature: str, problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> bool:
-    """Whether the implementation's own parameter means what the problem says."""
-    if isinstance(problem, SinusoidalProblem):
-        if feature in ("interleaved", "concatenated") and not implementation.has("arrangement"):
-            observed = conventions.get("CON-SINUSOID-ARRANGEMENT")
-            return feature == (observed if observed in ARRANGEMENTS else "interleaved")  # neither: as interleaved
+def _arranged(feature: str, implementation: Implementation, conventions: Mapping[str, str]) -> bool:
+    """Whether the implementation's columns lie as asked; where neither arrangement is known, they count as interleaved."""
+    if feature not in ARRANGEMENTS or implementation.has("arrangement"):
         return True
-    if feature in ("mask", "bias") and isinstance(problem, AttentionProblem):
-        recipe = problem.mask if feature == "mask" else problem.bias
-        return recipe is not None and recipe.form in implementation.support.mask_forms
-    if feature == "mask" and isinstance(problem, MultiHeadProblem) and problem.mask is not None:
-        return problem.mask.form in implementation.support.mask_forms
-    if feature != "causal" or problem.query_length == problem.key_length or problem.causal == "default":
-        return True
-    if implementation.has("alignment"):
-        return True
-    return conventions.get("CON-ALIGNMENT") == problem.causal
-
-
-def _lacking(feature: str, problem: Problem) -> str:
-    if feature == "causal" and not isinstance(problem, SinusoidalProblem):
-        return f"causal {problem.causal}"
-    if feature in ("mask", "bias") and not isinstance(problem, SinusoidalProblem):
-        recipe = problem.bias if feature == "bias" and isinstance(problem, AttentionProblem) else problem.mask
-        return f"{feature} of form {recipe.form if recipe else ''}"
-    return feature
+    observed = conventions.get("CON-SINUSOID-ARRANGEMENT")
+    return feature == (observed if observed in ARRANGEMENTS else "interleaved")
 
 
 def _settle(choice: Mapping[str, str], problem: Problem, implementation: Implementation) -> Route:
@@ -187,9 +156,10 @@ def _settle(choice: Mapping[str, str], problem: Problem, implementation: Impleme
         target = "bias" if "bias" in rivals else "mask"
         if target not in implementation.features:
             raise Unsupported(" and ".join(sorted(rivals)) + " together")
-        for feature in rivals - {target}:
-            if feature in _MASKLIKE and feature in choice:
-                ways[feature] = target
+        for name in rivals - {target}:
+            feature = of_name(problem.operation, name)
+            if feature is not None and feature.hides and name in choice:
+                ways[name] = target
         ways = {feature: target if way in rivals else way for feature, way in ways.items()}
     return Route(ways)
 
@@ -203,7 +173,7 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
     into_padding: list[np.ndarray] = []
     targets = {"mask": into_mask, "bias": into_bias, "padding": into_padding}
     changes: dict[str, Any] = {}
-    for feature, way in route.ways.items():
+    for name, way in route.ways.items():
         if way in ("zeros", "identity"):
             continue  # of weights, below
         if way == "repeat":
@@ -211,26 +181,21 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
             times = inputs.query.shape[1] // inputs.key.shape[1]
             changes |= {"key": np.repeat(inputs.key, times, axis=1), "value": np.repeat(inputs.value, times, axis=1)}
             continue
-        target = targets[way]
-        if feature == "causal":
-            changes["causal"] = "none"
-            target.append(_triangle(inputs))
-        elif feature == "key-lengths":
-            changes["key_lengths"] = None
-            assert inputs.key_lengths is not None
-            target.append(np.arange(inputs.key.shape[-2]) < inputs.key_lengths[:, None, None, None])
-        elif feature == "mask" and way != "mask":
-            assert inputs.mask is not None
-            changes["mask"] = None
-            target.append(_four(inputs.mask))
+        feature = of_name(inputs.operation, name)
+        if feature is not None and way != feature.argument:
+            # as the inputs are, whatever else is folded: it may depend on that
+            visible = feature.visible(inputs, 0, inputs.query.shape[-2])
+            assert visible is not None
+            targets[way].append(visible)
+            changes[feature.argument] = feature.default
     if into_mask:
-        own = [] if inputs.mask is None or "mask" in changes else [_four(inputs.mask)]
+        own = [] if inputs.mask is None or "mask" in changes else [four_axes(inputs.mask)]
         changes["mask"] = _in_form(_all_of(own + into_mask), mask_forms, _full_shape(inputs))
     if into_padding:
         changes["padding"] = np.ascontiguousarray(_all_of(into_padding)[:, 0, 0])
     if into_bias and isinstance(inputs, AttentionInputs):
         visible = _all_of(into_bias)
-        own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else _four(inputs.bias)
+        own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else four_axes(inputs.bias)
         infinity = np.array(-np.inf).astype(inputs.query.dtype)
         changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, _full_shape(inputs))
     folded = inputs.but(**changes)
@@ -251,19 +216,9 @@ def _completed(inputs: MultiHeadInputs, ways: Mapping[str, str]) -> Weights:
     return weights
 
 
-def _triangle(inputs: AttentionInputs | MultiHeadInputs) -> np.ndarray:
-    query_length, key_length = inputs.query.shape[-2], inputs.key.shape[-2]
-    diagonal = key_length - query_length if inputs.causal == "bottom-right" else 0
-    return np.tri(query_length, key_length, diagonal, dtype=bool)[None, None]
-
-
 def _full_shape(inputs: AttentionInputs | MultiHeadInputs) -> tuple[int, int, int, int]:
     heads = inputs.query.shape[1] if isinstance(inputs, AttentionInputs) else inputs.num_heads
     return inputs.query.shape[0], heads, inputs.query.shape[-2], inputs.key.shape[-2]
-
-
-def _four(array: np.ndarray) -> np.ndarray:
-    return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 
 def _all_of(masks: list[np.ndarray]) -> np.ndarray:

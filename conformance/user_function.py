@@ -21,10 +21,10 @@ from conformance.adapter import Implementation, Support
 from conformance.errors import UsageError, demand_own, told
 from conformance.parameters import (
     ALWAYS_PASSED,
-    PARAMETER_FEATURES,
     POSITIONAL,
     by_name,
     named_parameters,
+    parameter_features,
     read_signature,
 )
 from conformance.world import outside
@@ -108,7 +108,7 @@ def _demand_parameters(implementation: Implementation, any_name: bool) -> None:
     """Raises UsageError for a feature that is declared and for which the function has no parameter."""
     if any_name or implementation.support.features is None:
         return
-    for name, feature in PARAMETER_FEATURES[implementation.operation].items():
+    for name, feature in parameter_features(implementation.operation).items():
         if feature in implementation.features and not implementation.has(name):
             raise UsageError(
                 f"Support.features of {implementation.name} offers {feature!r}, and the function has no parameter {name!r} by "

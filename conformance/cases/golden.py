@@ -107,7 +107,7 @@ def forget() -> None:
 def inputs_from(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
     """The inputs that ``problem`` and its arrays by name amount to."""
     given = {
-        feature.argument: feature.given(problem) if feature.field.parameter else arrays.get(feature.argument)
+        feature.argument: arrays.get(feature.argument) if feature.is_stored else feature.given(problem)
         for feature in features(problem.operation)
     }
     if isinstance(problem, AttentionProblem):

@@ -21,7 +21,7 @@ from conformance.judging import Judge, Judgement, worst
 from conformance.known import repro_command
 from conformance.limits import largest_score, work
 from conformance.own_sizes import facts_of
-from conformance.parameters import PARAMETER_FEATURES
+from conformance.parameters import parameter_features
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, DtypeResult, Item, StatusWord, Stratum
 from conformance.records.picture import Picture
@@ -339,7 +339,7 @@ class ItemRun:
 
 def _asked_in_vain(problem: Problem) -> frozenset[str]:
     """The features that a declined call asked for by a parameter."""
-    return problem.features & frozenset(PARAMETER_FEATURES[problem.operation].values())
+    return problem.features & frozenset(parameter_features(problem.operation).values())
 
 
 def _counts(counter: Counter[str]) -> Counts:

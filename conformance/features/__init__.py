@@ -18,6 +18,11 @@ def _found() -> list[Feature]:
     return [module.FEATURE for module in modules if hasattr(module, "FEATURE")]
 
 
+def feature(operation: str, name: str) -> Feature | None:
+    """The one of that name; None for what follows from sizes or is another operation's."""
+    return next((one for one in features(operation) if one.name == name), None)
+
+
 _FIRST = ("mask", "bias", "causal", "key_lengths", "scale")
 
 
@@ -31,4 +36,4 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "features", "is_first"]
+__all__ = ["Feature", "feature", "features", "is_first"]

@@ -1,12 +1,13 @@
 """The causal limit: a query sees the keys up to its own place, which lies where the alignment says."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.errors import ProblemError
-from conformance.features.feature import Feature
+from conformance.errors import LeftOut, ProblemError, Unsupported
+from conformance.features.feature import Conversion, Feature
 from conformance.problem.fields import Field, Word
 
 CAUSAL = ("none", "default", "top-left", "bottom-right")
@@ -14,6 +15,8 @@ CAUSAL = ("none", "default", "top-left", "bottom-right")
 
 class Causal(Feature):
     name = argument = "causal"
+    aliases = ("is_causal", "use_causal_mask", "use_causal", "unidirectional")
+    ways = ("native", "mask", "bias")
     default = "none"
     field = Field(
         key="causal", kind=Word(CAUSAL), names=("causal",), defaults=("none",), frozen=True,
@@ -26,6 +29,31 @@ class Causal(Feature):
         query_length, key_length = inputs.query.shape[-2], inputs.key.shape[-2]
         limit = np.arange(start, stop) + offset(inputs.causal, query_length, key_length)
         return (np.arange(key_length)[None, :] <= limit[:, None])[None, None]
+
+    def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
+        """Nothing to what is always causal."""
+        if implementation.support.causal != "always":
+            yield self.parameter, True
+            if implementation.has("alignment") and inputs.causal != "default":
+                yield "alignment", inputs.causal
+
+    def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
+        """In an open alignment natively alone, since what is observed there is the implementation's own default; and where it is
+        always causal, since a triangle of another alignment would come on top."""
+        unequal = problem.query_length != problem.key_length
+        if way != "native":
+            return implementation.support.causal != "always" and not (unequal and problem.causal == "default")
+        if not unequal or problem.causal == "default" or implementation.has("alignment"):
+            return True
+        return conventions.get("CON-ALIGNMENT") == problem.causal
+
+    def lacking(self, problem: Any, implementation: Any) -> Unsupported:
+        words = f"causal {problem.causal}"
+        return LeftOut(words) if implementation.support.causal == "always" else Unsupported(words, self.name)
+
+    def decided_by(self, problem: Any, implementation: Any) -> tuple[str, ...]:
+        aligned = problem.causal in ("top-left", "bottom-right") and problem.query_length != problem.key_length
+        return ("CON-ALIGNMENT",) if aligned and not implementation.has("alignment") else ()
 
 
 def offset(causal: str, query_length: int, key_length: int) -> int:

@@ -1,17 +1,23 @@
 """Key lengths: how many leading keys each batch row has."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from conformance.features.feature import Feature
+from conformance.features.feature import Conversion, Feature
 from conformance.problem.fields import Field, Numbers
 
 
 class KeyLengths(Feature):
     name = "key-lengths"
     argument = "key_lengths"
+    aliases = (
+        *("key_value_seq_lengths", "kv_seq_lengths", "kv_lengths", "kv_seqlens", "kv_seqlen", "nonpad_kv_seqlen"),
+        *("seqlens_k", "memory_lengths", "valid_lens"),
+    )
+    ways = ("native", "padding", "mask", "bias")
     field = Field(
         key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
         asks={"key-lengths": lambda problem: problem.key_lengths is not None},
@@ -24,6 +30,9 @@ class KeyLengths(Feature):
         if inputs.key_lengths is None:
             return None
         return (np.arange(inputs.key.shape[-2])[None, :] < inputs.key_lengths[:, None])[:, None, None, :]
+
+    def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
+        yield self.parameter, to(inputs.key_lengths.astype(implementation.support.lengths_dtype))
 
 
 FEATURE = KeyLengths()

@@ -1,10 +1,12 @@
 """A boolean mask: True where a query may attend."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 
+from conformance.errors import Unsupported
 from conformance.features.feature import Feature
 from conformance.problem.fields import Field, OneRecipe
 from conformance.problem.forms import MASK_FORMS, four_axes
@@ -12,6 +14,9 @@ from conformance.problem.forms import MASK_FORMS, four_axes
 
 class Mask(Feature):
     name = argument = "mask"
+    aliases = ("attn_mask", "attention_mask", "atten_mask", "src_mask")
+    ways = ("native", "padding", "bias")
+    polarity = "CON-POLARITY"
     field = Field(
         key="mask", kind=OneRecipe(forms=MASK_FORMS), names=("mask",), defaults=(None,), parameter=False,
         asks={"mask": lambda problem: problem.mask is not None},
@@ -27,6 +32,14 @@ class Mask(Feature):
             return None
         mask = four_axes(inputs.mask)
         return mask if mask.shape[2] == 1 else mask[:, :, start:stop]
+
+    def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
+        """As padding only where it hides a key from all queries of a batch row or from none."""
+        form = problem.mask.form
+        return form in implementation.support.mask_forms if way == "native" else way != "padding" or form == "b11k"
+
+    def lacking(self, problem: Any, implementation: Any) -> Unsupported:
+        return Unsupported(f"mask of form {problem.mask.form}", self.name)
 
 
 FEATURE = Mask()

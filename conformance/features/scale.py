@@ -6,6 +6,7 @@ from conformance.problem.fields import Field, Number
 
 class Scale(Feature):
     name = argument = "scale"
+    aliases = ("sm_scale", "softmax_scale", "scaling", "attn_scale", "attention_scale", "qk_scale", "scale_factor")
     operations = ("attention",)
     field = Field(
         key="scale", kind=Number(), names=("scale",), defaults=(None,), frozen=True,

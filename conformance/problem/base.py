@@ -30,9 +30,9 @@ class Problem:
         """All fields, those of features included, in the order of the text."""
         from conformance.features import features, is_first  # which are looked for when there is a problem, and not before
 
-        found = features(cls.operation)
-        first = [feature.field for feature in found if is_first(feature)]
-        return (*cls.BEFORE, *first, *cls.BEHIND, *(feature.field for feature in found if not is_first(feature)))
+        found = [(feature.field, is_first(feature)) for feature in features(cls.operation) if feature.field is not None]
+        first = [field for field, early in found if early]
+        return (*cls.BEFORE, *first, *cls.BEHIND, *(field for field, early in found if not early))
 
     def __init__(self, **given: Any) -> None:
         owners = self._owners()
