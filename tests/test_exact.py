@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from conformance.errors import UsageError
+from conformance.features import features
 from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import exact, expect
 from conformance.problem import parse
@@ -73,7 +74,18 @@ def test_it_shares_no_code_with_the_first_oracle() -> None:
     tree = ast.parse(Path(exact.__file__).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    assert {name for name in imported if name and name.startswith("conformance")} == {"conformance.errors", "conformance.inputs"}
+    ours = {name for name in imported if name and name.startswith("conformance")}
+    assert ours == {"conformance.errors", "conformance.features", "conformance.inputs"}
+
+
+def test_the_exact_twins_of_features_are_written_apart() -> None:
+    for operation in ("attention", "multi_head_attention"):
+        for feature in features(operation):
+            code = type(feature).hide_exactly.__code__
+            assert set(code.co_names) & {"visible", "self", "offset", "expect", "truth_of", "visible_block"} == set(), (
+                feature.name
+            )
+            assert "self" not in code.co_varnames[code.co_argcount :]
 
 
 def test_a_zero_query_gives_the_mean_of_v_to_the_last_bit() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.errors import LeftOut, ProblemError, Unsupported
+from conformance.errors import LeftOut, ProblemError, Unsupported, UsageError
 from conformance.features.feature import Conversion, Feature
 from conformance.problem.fields import Field, Word
 
@@ -29,6 +29,15 @@ class Causal(Feature):
         query_length, key_length = inputs.query.shape[-2], inputs.key.shape[-2]
         limit = np.arange(start, stop) + offset(inputs.causal, query_length, key_length)
         return (np.arange(key_length)[None, :] <= limit[:, None])[None, None]
+
+    def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
+        query_length, key_length = visible.shape[2:]
+        if inputs.causal == "default" and query_length != key_length:
+            raise UsageError(f"causal=default says nothing for {query_length} queries and {key_length} keys: name the alignment.")
+        if inputs.causal != "none":
+            first_row_sees = 1 + (key_length - query_length if inputs.causal == "bottom-right" else 0)
+            for i in range(query_length):
+                visible[:, :, i, max(0, first_row_sees + i) :] = False
 
     def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
         """Nothing to what is always causal."""

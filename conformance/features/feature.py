@@ -56,6 +56,9 @@ class Feature:
         """Which keys the query rows ``start`` … ``stop`` − 1 may attend to as far as it is concerned; None for all."""
         return None
 
+    def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
+        """The exact twin of ``visible``, written apart from it: hides in place what it hides."""
+
     def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
         """The arguments of a call by the suite's names, where it is asked for."""
         value = getattr(inputs, self.argument)

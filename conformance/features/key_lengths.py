@@ -31,6 +31,11 @@ class KeyLengths(Feature):
             return None
         return (np.arange(inputs.key.shape[-2])[None, :] < inputs.key_lengths[:, None])[:, None, None, :]
 
+    def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
+        if inputs.key_lengths is not None:
+            for b, length in zip(range(visible.shape[0]), inputs.key_lengths, strict=True):
+                visible[b, :, :, length:] = False
+
     def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
         yield self.parameter, to(inputs.key_lengths.astype(implementation.support.lengths_dtype))
 

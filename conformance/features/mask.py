@@ -33,6 +33,9 @@ class Mask(Feature):
         mask = four_axes(inputs.mask)
         return mask if mask.shape[2] == 1 else mask[:, :, start:stop]
 
+    def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
+        visible &= True if inputs.mask is None else np.broadcast_to(inputs.mask, visible.shape)
+
     def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         """As padding only where it hides a key from all queries of a batch row or from none."""
         form = problem.mask.form

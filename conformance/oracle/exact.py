@@ -1,6 +1,7 @@
 """The second oracle: attention, multi-head attention and the sinusoidal encoding in mpmath, with 50 digits.
 
-Written from the formulas, without a look at the first oracle and without its code, so that the two can certify each other.
+Written from the formulas, without a look at the first oracle and without its code, so that the two can certify each other; of
+features it asks the twins that are written so (``hide_exactly``).
 NumPy only carries arrays in and out. Every intermediate is kept to 50 digits; results are rounded once, to the nearest
 float64. It takes about a microsecond per product and is meant for small problems. Scores may be large: with scores up to
 10²⁰ in size the weights still have thirty correct digits.
@@ -9,13 +10,13 @@ Sources: Vaswani et al. 2017, sections 3.2 (attention, multi-head attention) and
 """
 
 import math
-from collections.abc import Iterable
 
 import mpmath
 import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.errors import UsageError
+from conformance.features import features
 from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 
 DIGITS = 50
@@ -44,7 +45,7 @@ def attention_steps(inputs: AttentionInputs) -> Steps:
     if query.shape[1] % key.shape[1]:
         raise UsageError(f"{query.shape[1]} query heads cannot be shared out over {key.shape[1]} key heads.")
     pairs = (*query.shape[:3], key.shape[2])
-    visible = _visible(pairs, inputs.mask, inputs.causal, inputs.key_lengths)
+    visible = _visible(pairs, inputs)
     bias = None
     if inputs.bias is not None:
         raised = np.where(inputs.bias == -np.inf, 0, inputs.bias)
@@ -76,7 +77,7 @@ def multi_head_steps(inputs: MultiHeadInputs) -> Steps:
     query = _project(inputs.query, weights.query, weights.query_bias, "query")
     key = _project(inputs.key, weights.key, weights.key_bias, "key")
     value = _project(inputs.value, weights.value, weights.value_bias, "value")
-    visible = _visible((query.shape[0], heads, query.shape[1], key.shape[1]), inputs.mask, inputs.causal, inputs.key_lengths)
+    visible = _visible((query.shape[0], heads, query.shape[1], key.shape[1]), inputs)
     scale = 1 / _MP.sqrt(query.shape[2] // heads) if inputs.scale is None else _number(inputs.scale, "scale")
     inner = _attend(_split(query, heads), _split(key, heads), _split(value, heads), visible, None, scale)
     merged = inner.pop("output").swapaxes(1, 2).reshape(*query.shape[:2], value.shape[2])
@@ -135,21 +136,11 @@ def _attend(
     return {"scores": scores, "scaled_scores": scaled, "weights": weights, "output": output}
 
 
-def _visible(
-    shape: tuple[int, ...], mask: np.ndarray | None, causal: str, key_lengths: Iterable[int] | None
-) -> Bool[np.ndarray, "b h lq lk"]:
-    """Pairs that the mask, the triangle and the key lengths all show."""
-    batch, _, query_length, key_length = shape
-    visible = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask, shape).copy()
-    if causal == "default" and query_length != key_length:
-        raise UsageError(f"causal=default says nothing for {query_length} queries and {key_length} keys: name the alignment.")
-    if causal != "none":
-        first_row_sees = 1 + (key_length - query_length if causal == "bottom-right" else 0)
-        for i in range(query_length):
-            visible[:, :, i, max(0, first_row_sees + i) :] = False
-    if key_lengths is not None:
-        for b, length in zip(range(batch), key_lengths, strict=True):
-            visible[b, :, :, length:] = False
+def _visible(shape: tuple[int, ...], inputs: AttentionInputs | MultiHeadInputs) -> Bool[np.ndarray, "b h lq lk"]:
+    """Pairs that all features show."""
+    visible = np.ones(shape, dtype=bool)
+    for feature in features(inputs.operation):
+        feature.hide_exactly(visible, inputs)
     return visible
 
 
