@@ -9,6 +9,8 @@ import numpy as np
 
 from conformance import checks
 from conformance.checks.one_changed import one_changed
+from conformance.features.bias import BIASES
+from conformance.features.mask import MASKS
 from conformance.golden_tool.definitions import FILE_OF_AREA
 from conformance.inputs import AttentionInputs, SinusoidalInputs
 from conformance.oracle import expect
@@ -19,7 +21,6 @@ from conformance.specification.model import AREAS, CHECKS
 from conformance.values import materialise
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
-from conformance.values.masks import BIASES, MASKS
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
 
 DESIGNED = [

@@ -7,15 +7,16 @@ import pytest
 
 from conformance.dtypes import DTYPES
 from conformance.errors import ProblemError
+from conformance.features.bias import BIASES
+from conformance.features.mask import MASKS
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.oracle import expect
+from conformance.philox import Stream
 from conformance.problem import LAYOUTS, MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, parse
 from conformance.values import materialise
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
-from conformance.values.masks import BIASES, MASKS
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
-from conformance.values.stream import Stream
 from conformance.visibility import visible_pairs
 from tests.support.pinned_recipes import PINNED
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from conformance.philox import Stream
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.draw import AnyDraw, Draw, MultiHeadDraw, SinusoidalDraw
 from conformance.specification.palette import MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES, SINUSOIDAL_SIZES
-from conformance.values.stream import Stream
 
 VARIANTS = 8  # problems of one description
 _SEEDS = 1 << 20  # seeds drawn; variant v of seed s has the seed s · VARIANTS + v, so that no two share arrays

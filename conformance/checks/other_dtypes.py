@@ -11,11 +11,11 @@ import numpy as np
 
 from conformance.dtypes import round_to
 from conformance.errors import Unsupported
+from conformance.features.bias import FEATURE as BIAS
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, expected_of
 from conformance.problem import AttentionProblem, Problem
-from conformance.values.masks import made_bias
 from conformance.verdict import Outcome, Verdict, judge
 
 WIDE = "float32"
@@ -31,7 +31,7 @@ def check_bias_dtype(judging: Judge, subject: Subject, problem: Problem) -> list
     route, profile = subject.route(problem), judging.profile(subject, problem)
     own, support = judging.inputs(problem), subject.implementation.support
     assert isinstance(own, AttentionInputs)
-    inputs = own.but(bias=made_bias(problem.but(dtype=WIDE)))
+    inputs = own.but(bias=BIAS.given(problem.but(dtype=WIDE)))
     try:
         run = judging.run_prepared(judging.prepare(subject, problem, route, inputs), subject)
     except Failed as failure:

@@ -7,9 +7,9 @@ import numpy as np
 
 from conformance.dtypes import round_to
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.philox import Stream
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.values import materialise
-from conformance.values.stream import Stream
 
 AMPLITUDES = {"N(0, 1)": 1.0, "0.1 · N(0, 1)": 0.1}
 

@@ -6,10 +6,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from conformance.dtypes import float_type, round_to
 from conformance.errors import Unsupported
 from conformance.features.feature import Feature
+from conformance.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
-from conformance.problem.forms import MASK_FORMS
+from conformance.problem.forms import MASK_FORMS, form_shape
+from conformance.problem.recipe import Cookbook
+
+BIASES = Cookbook("bias")  # each kind is a function of conformance/values/masks.py
+LOWEST = float(np.finfo(np.float64).min)  # in a bias: the lowest finite number of the problem's dtype
 
 
 class Bias(Feature):
@@ -22,9 +28,11 @@ class Bias(Feature):
     )  # fmt: skip
 
     def given(self, problem: Any) -> Float[np.ndarray, "*form"] | None:
-        from conformance.values.masks import made_bias
-
-        return made_bias(problem)
+        recipe = problem.bias
+        if recipe is None:
+            return None
+        made = BIASES.find(recipe)(form_shape(recipe.form, problem), Stream(recipe.seed, "bias"), recipe.argument)
+        return round_to(np.where(made == LOWEST, -float_type(problem.dtype).largest, made), problem.dtype)
 
     def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         return way != "native" or problem.bias.form in implementation.support.mask_forms

@@ -8,8 +8,12 @@ from jaxtyping import Bool
 
 from conformance.errors import Unsupported
 from conformance.features.feature import Feature
+from conformance.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
-from conformance.problem.forms import MASK_FORMS, four_axes
+from conformance.problem.forms import MASK_FORMS, form_shape, four_axes
+from conformance.problem.recipe import Cookbook
+
+MASKS = Cookbook("mask")  # each kind is a function of conformance/values/masks.py
 
 
 class Mask(Feature):
@@ -23,9 +27,10 @@ class Mask(Feature):
     )  # fmt: skip
 
     def given(self, problem: Any) -> Bool[np.ndarray, "*form"] | None:
-        from conformance.values.masks import made_mask
-
-        return made_mask(problem)
+        recipe = problem.mask
+        if recipe is None:
+            return None
+        return MASKS.find(recipe)(form_shape(recipe.form, problem), Stream(recipe.seed, "mask"), recipe.argument)
 
     def visible(self, inputs: Any, start: int, stop: int) -> Bool[np.ndarray, "#b #hq #rows #lk"] | None:
         if inputs.mask is None:

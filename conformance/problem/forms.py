@@ -1,8 +1,16 @@
 """The broadcast forms of masks and biases: which of batch, heads, queries and keys an array has axes for."""
 
+from typing import Any
+
 import numpy as np
 
 MASK_FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
+
+
+def form_shape(form: str, problem: Any) -> tuple[int, ...]:
+    """The array shape of a form such as ``b1qk`` for the sizes of ``problem``; ``qk`` is two-dimensional."""
+    sizes = {"1": 1, "b": problem.batch, "h": problem.heads, "q": problem.query_length, "k": problem.key_length}
+    return tuple(sizes[letter] for letter in form)
 
 
 def four_axes(array: np.ndarray) -> np.ndarray:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conformance import files
+from conformance.features.bias import BIASES
+from conformance.features.mask import MASKS
 from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.specification import SPEC_VERSION, conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, NULLS, Blind, Convention, Requirement
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
-from conformance.values.masks import BIASES, MASKS
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "specification.md"

@@ -5,8 +5,8 @@ from jaxtyping import Bool
 
 from conformance.dtypes import float_type, round_to
 from conformance.inputs import AttentionInputs
+from conformance.philox import Stream
 from conformance.values.edits import EDITS
-from conformance.values.stream import Stream
 from conformance.visibility import visible_pairs
 
 

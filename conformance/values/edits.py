@@ -13,8 +13,8 @@ import numpy as np
 from conformance.dtypes import round_to
 from conformance.errors import ProblemError, told
 from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.philox import Stream
 from conformance.problem import Cookbook, Recipe
-from conformance.values.stream import Stream
 
 EDITS = Cookbook("edit")
 _Inputs = TypeVar("_Inputs", AttentionInputs, MultiHeadInputs)

@@ -9,8 +9,8 @@ import numpy as np
 
 from conformance.dtypes import float_type
 from conformance.errors import ProblemError
+from conformance.philox import Stream
 from conformance.problem import AttentionProblem, Cookbook
-from conformance.values.stream import Stream
 
 LAWS = Cookbook("value law")
 Triple = tuple[np.ndarray, np.ndarray, np.ndarray]

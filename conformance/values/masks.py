@@ -7,40 +7,12 @@ to the problem's dtype later. Unless a kind says otherwise, each row keeps at le
 import numpy as np
 from jaxtyping import Bool, Float
 
-from conformance.dtypes import float_type, round_to
 from conformance.errors import ProblemError
-from conformance.problem import AttentionProblem, Cookbook, MultiHeadProblem
-from conformance.values.stream import Stream
+from conformance.features.bias import BIASES, LOWEST
+from conformance.features.mask import MASKS
+from conformance.philox import Stream
 
-MASKS = Cookbook("mask")
-BIASES = Cookbook("bias")
-LOWEST = float(np.finfo(np.float64).min)  # in a bias: the lowest finite number of the problem's dtype
 Shape = tuple[int, ...]
-
-
-def form_shape(form: str, batch: int, heads: int, query_length: int, key_length: int) -> Shape:
-    """The array shape of a broadcast form such as ``b1qk``; ``qk`` is two-dimensional."""
-    sizes = {"1": 1, "b": batch, "h": heads, "q": query_length, "k": key_length}
-    return tuple(sizes[letter] for letter in form)
-
-
-def made_mask(problem: AttentionProblem | MultiHeadProblem) -> Bool[np.ndarray, "..."] | None:
-    """The boolean mask that ``problem`` describes, in its broadcast form."""
-    recipe = problem.mask
-    if recipe is None:
-        return None
-    shape = form_shape(recipe.form, problem.batch, problem.heads, problem.query_length, problem.key_length)
-    return MASKS.find(recipe)(shape, Stream(recipe.seed, "mask"), recipe.argument)
-
-
-def made_bias(problem: AttentionProblem) -> np.ndarray | None:
-    """The bias that ``problem`` describes, in its broadcast form and rounded to its dtype."""
-    recipe = problem.bias
-    if recipe is None:
-        return None
-    shape = form_shape(recipe.form, problem.batch, problem.heads, problem.query_length, problem.key_length)
-    made = BIASES.find(recipe)(shape, Stream(recipe.seed, "bias"), recipe.argument)
-    return round_to(np.where(made == LOWEST, -float_type(problem.dtype).largest, made), problem.dtype)
 
 
 def _at_least_one(mask: Bool[np.ndarray, "..."], stream: Stream) -> Bool[np.ndarray, "..."]:

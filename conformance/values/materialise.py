@@ -7,13 +7,13 @@ from conformance.dtypes import round_to
 from conformance.errors import ProblemError
 from conformance.features import features
 from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
+from conformance.philox import Stream
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
-from conformance.values import contents, single_elements  # noqa: F401  (register their edits)
+from conformance.values import contents, masks, single_elements  # noqa: F401  (register their edits and kinds)
 from conformance.values.edits import EDITS, edited
 from conformance.values.laws import LAWS
 from conformance.values.layouts import laid_out, shared
 from conformance.values.multihead import multi_head
-from conformance.values.stream import Stream
 
 
 def materialise(problem: Problem) -> Inputs:

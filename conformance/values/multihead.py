@@ -6,11 +6,11 @@ from conformance.dtypes import round_to
 from conformance.errors import quoted
 from conformance.features import features
 from conformance.inputs import MultiHeadInputs, Weights
+from conformance.philox import Stream
 from conformance.problem import MultiHeadProblem, ProblemError
 from conformance.values.edits import edited
 from conformance.values.laws import LAWS
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
-from conformance.values.stream import Stream
 
 
 def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:

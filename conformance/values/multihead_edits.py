@@ -12,9 +12,9 @@ from jaxtyping import Bool
 
 from conformance.dtypes import round_to
 from conformance.inputs import MultiHeadInputs
+from conformance.philox import Stream
 from conformance.problem import Cookbook, ProblemError
 from conformance.values.edits import along, index_named, whole
-from conformance.values.stream import Stream
 from conformance.visibility import tokens_as_heads, visible_pairs
 
 MULTI_HEAD_EDITS = Cookbook("edit of multi-head attention")

@@ -12,10 +12,10 @@ import numpy as np
 from conformance.dtypes import round_to
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, MultiHeadInputs, Weights
+from conformance.philox import Stream
 from conformance.problem import Cookbook
 from conformance.values.edits import EDITS
 from conformance.values.multihead_edits import MULTI_HEAD_EDITS
-from conformance.values.stream import Stream
 
 _AMOUNT = 8.0  # what the element becomes: far from most that is drawn
 _Inputs = TypeVar("_Inputs", AttentionInputs, MultiHeadInputs)
