@@ -1,7 +1,7 @@
 """Puts a problem to an implementation: resolves open conventions, folds, converts, calls, reads back. Judges nothing."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -150,10 +150,10 @@ class Subject:
         question, operation = conventions()[identifier], self.implementation.operation
         if operation not in question.operations:
             return None
-        of_polarity = any(identifier == feature.polarity for feature in features(operation))
-        inverted = frozenset() if of_polarity else self._inverted(self.implementation.features)
+        of_features = {name for feature in features(operation) for name in feature.readings}
+        known = {} if identifier in of_features else self._readings(self.implementation.features)
         try:
-            return question.observe(Asking(self, question, inverted), operation, places=places)
+            return question.observe(Asking(self, question, known), operation, places=places)
         except Unsupported:
             return None
         except BaseException as error:
@@ -183,11 +183,10 @@ class Subject:
     def prepare(self, inputs: Inputs, route: Route) -> PreparedCall:
         """The call for ``inputs`` put in the way ``route``. Raises what the framework's conversion or the binding raises."""
         given = set(route.ways.values())
-        if not isinstance(inputs, SinusoidalInputs) and inputs.mask is not None:
-            given.add("mask")
-        return self._bind(inputs, route, self._inverted(given))
+        given |= {feature.name for feature in features(inputs.operation) if feature.readings and feature.is_asked(inputs)}
+        return self._bind(inputs, route, self._readings(given))
 
-    def _ask(self, question: Convention, problem: Problem, inverted: frozenset[str]) -> np.ndarray:
+    def _ask(self, question: Convention, problem: Problem, known: Mapping[str, str]) -> np.ndarray:
         """The output for a problem of a convention, the alignment, arrangement and frequencies left open."""
         problem = self.takeable(problem, question.id)
         routes = all_routes(problem, self.implementation, self.conventions)
@@ -202,7 +201,7 @@ class Subject:
             raise Unsupported(str(error)) from None
         self.announce(problem, question.id)
         try:
-            prepared = self._bind(inputs, route, inverted)
+            prepared = self._bind(inputs, route, known)
             return prepared.read(self.call(prepared))
         except self.implementation.support.declines as error:
             if "refused" in question.legitimate:
@@ -219,28 +218,25 @@ class Subject:
             return fitted(problem, self.implementation.support)
         return self.fitted(problem)
 
-    def _inverted(self, given: Collection[str]) -> frozenset[str]:
-        """Those of the features that are ``given`` whose parameter means the opposite of what the suite means."""
+    def _readings(self, given: Collection[str]) -> dict[str, str]:
+        """What the parameters of the features that are ``given`` mean, by convention."""
         offered = self.implementation.features.intersection(given)
-        return frozenset(
-            feature.name
-            for feature in features(self.implementation.operation)
-            if feature.polarity and feature.name in offered and self.convention(feature.polarity) == "true-ignores"
-        )
+        asked = [feature for feature in features(self.implementation.operation) if feature.name in offered]
+        return {identifier: self.convention(identifier) for feature in asked for identifier in feature.readings}
 
-    def _bind(self, inputs: Inputs, route: Route, inverted: frozenset[str]) -> PreparedCall:
+    def _bind(self, inputs: Inputs, route: Route, known: Mapping[str, str]) -> PreparedCall:
         framework = self.implementation.framework
         around = surroundings(framework, inputs)
         if around is not None:
             with around():
-                return self._bound(inputs, route, inverted, around)
-        return self._bound(inputs, route, inverted, None)
+                return self._bound(inputs, route, known, around)
+        return self._bound(inputs, route, known, None)
 
     def _bound(
         self,
         inputs: Inputs,
         route: Route,
-        inverted: frozenset[str],
+        known: Mapping[str, str],
         around: Callable[[], AbstractContextManager[None]] | None,
     ) -> PreparedCall:
         support, framework = self.implementation.support, self.implementation.framework
@@ -258,9 +254,9 @@ class Subject:
             return given[-1].array
 
         if isinstance(folded, AttentionInputs):
-            positional, named = self._attention_arguments(folded, to, inverted)
+            positional, named = self._attention_arguments(folded, to, known)
         elif isinstance(folded, MultiHeadInputs):
-            positional, named = self._multi_head_arguments(folded, to, inverted)
+            positional, named = self._multi_head_arguments(folded, to, known)
         else:
             positional, named = self._sinusoidal_arguments(folded, to)
         unbound = partial(self.implementation.function, *positional, **self.implementation.spelled(named))
@@ -278,24 +274,24 @@ class Subject:
             end_if_forked()
 
     def _attention_arguments(
-        self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
+        self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]
     ) -> tuple[list[Any], dict[str, Any]]:
         tensors = [inputs.query, inputs.key, inputs.value]
         if self.implementation.support.axes == "blhd":
             tensors = [length_first(array) for array in tensors]
-        named = self._asked(inputs, to, inverted)
+        named = self._asked(inputs, to, known)
         if inputs.query is inputs.key is inputs.value:
             return [to(tensors[0])] * 3, named
         return [to(array) for array in tensors], named
 
     def _multi_head_arguments(
-        self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
+        self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]
     ) -> tuple[list[Any], dict[str, Any]]:
         query = to(inputs.query)
         key = query if inputs.key is inputs.query else to(inputs.key)
         value = key if inputs.value is inputs.key else to(inputs.value)
         weights = Weights(**{f.name: optional(to, getattr(inputs.weights, f.name)) for f in fields(Weights)})
-        return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._asked(inputs, to, inverted)}
+        return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._asked(inputs, to, known)}
 
     def _sinusoidal_arguments(
         self, inputs: SinusoidalInputs, to: Callable[[np.ndarray], Any]
@@ -312,14 +308,15 @@ class Subject:
         return [inputs.length, inputs.width], named
 
     def _asked(
-        self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], inverted: frozenset[str]
+        self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]
     ) -> dict[str, Any]:
         """The arguments of features, by the suite's names."""
         named: dict[str, Any] = {}
         for feature in features(inputs.operation):
             if feature.is_asked(inputs):
-                turned = (lambda array: to(~array)) if feature.name in inverted else to
-                named |= feature.passed(inputs, self.implementation, turned)
+                inverted = feature.polarity and known.get(feature.polarity) == "true-ignores"
+                turned = (lambda array: to(~array)) if inverted else to
+                named |= feature.passed(inputs, self.implementation, turned, known)
         return named
 
 
@@ -329,10 +326,10 @@ class Asking:
 
     subject: Subject
     question: Convention
-    inverted: frozenset[str]
+    known: Mapping[str, str]
 
     def __call__(self, problem: Problem) -> np.ndarray:
-        return self.subject._ask(self.question, problem, self.inverted)
+        return self.subject._ask(self.question, problem, self.known)
 
     def fitted(self, problem: Problem) -> Problem:
         return self.subject.takeable(problem, self.question.id)

@@ -46,9 +46,23 @@ class Arguments:
         """All arguments by name."""
         return dict(self.__dict__)
 
+    def of_features(self) -> dict[str, Any]:
+        """The arguments of features by name (conformance/features)."""
+        return {name: value for name, value in self.__dict__.items() if name not in self.OWN}
+
+    def along(self, axis: int, index: Array) -> dict[str, Any]:
+        """The arguments of features for those alone of which ``index`` holds the numbers; see ``Feature.along``."""
+        from conformance.features import features
+
+        return {one.argument: one.along(getattr(self, one.argument), axis, index) for one in features(self.operation)}
+
     def arrays(self) -> dict[str, Array]:
         """The floating-point inputs by name."""
-        raise NotImplementedError
+        return {
+            name: value
+            for name, value in self.of_features().items()
+            if isinstance(value, Array) and value.dtype.kind not in "biu"
+        }
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise FrozenInstanceError(f"Inputs cannot be changed: use but({name}=…).")
@@ -66,8 +80,7 @@ class AttentionInputs(Arguments):
     value: Float[Array, "b hkv lk dv"]
 
     def arrays(self) -> dict[str, Array]:
-        named = {"query": self.query, "key": self.key, "value": self.value, "bias": self.bias}
-        return {name: array for name, array in named.items() if array is not None}
+        return {"query": self.query, "key": self.key, "value": self.value, **super().arrays()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,7 +123,12 @@ class MultiHeadInputs(Arguments):
     def arrays(self) -> dict[str, Array]:
         """The floating-point inputs by name, the weights as ``weights.<name>``."""
         weights = {f"weights.{name}": array for name, array in self.weights.arrays().items()}
-        return {"query": self.query, "key": self.key, "value": self.value, **weights}
+        return {"query": self.query, "key": self.key, "value": self.value, **weights, **super().arrays()}
+
+    def within(self, query: Array, key: Array, value: Array) -> AttentionInputs:
+        """What the heads attend to, as (B, H, L, d), with all that is asked of attention."""
+        asked = {name: argument for name, argument in self.named().items() if name in AttentionInputs.defaults()}
+        return AttentionInputs(**asked | {"query": query, "key": key, "value": value})
 
 
 class SinusoidalInputs(Arguments):

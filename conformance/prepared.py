@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Overwrites, Surrounds
+from conformance.features import features
 from conformance.given import Given, complaint, memory_of
 from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.values.layouts import address, misaligned
@@ -96,6 +97,9 @@ def _overwrites(framework: type) -> bool:
     return issubclass(framework, Overwrites)
 
 
+_PLAIN = (bool, int, float, str, tuple)  # what arguments are that are no arrays
+
+
 class Copies:
     """Copies of arrays in the same memory layout, gaps and stride 0 included, so that whoever writes to them harms nobody else.
 
@@ -135,4 +139,5 @@ def named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any]
     arrays = dict(zip(("query", "key", "value"), positional[:3], strict=False)) if len(positional) > 2 else {}
     if len(positional) > 3:
         arrays |= {f"weights.{name}": array for name, array in positional[3].arrays().items()}
-    return arrays | {name: named[name] for name in ("mask", "bias", "x", "key_lengths", "key_padding_mask") if name in named}
+    names = {"x", *(feature.parameter for feature in features("attention"))}
+    return arrays | {name: value for name, value in named.items() if name in names and not isinstance(value, _PLAIN)}

@@ -8,8 +8,11 @@ process and for every selection.
 from collections import Counter
 from collections.abc import Callable, Hashable
 
+import numpy as np
+
 from conformance.adapter import Implementation
 from conformance.errors import LeftOut, ProblemError
+from conformance.features import features
 from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.problem import AttentionProblem, Problem
 from conformance.routes import offered_ways
@@ -21,10 +24,12 @@ def shape_of(inputs: Inputs) -> Hashable:
     """What a compiler sees of the inputs."""
     if isinstance(inputs, SinusoidalInputs):
         return inputs.length, inputs.width, inputs.dtype, inputs.arrangement, inputs.x is not None and inputs.x.shape
-    arrays = {**inputs.arrays(), "mask": inputs.mask, "key_lengths": inputs.key_lengths}
-    seen = tuple((name, array.shape, str(array.dtype), array.strides) for name, array in arrays.items() if array is not None)
+    of_features = inputs.of_features()
+    arrays = {**inputs.arrays(), **{name: value for name, value in of_features.items() if isinstance(value, np.ndarray)}}
+    seen = tuple((name, array.shape, str(array.dtype), array.strides) for name, array in arrays.items())
     same = inputs.key is inputs.query, inputs.value is inputs.key
-    return seen, same, inputs.causal, inputs.scale is not None, getattr(inputs, "num_heads", 0)
+    asked = (one for one in features(inputs.operation) if one.argument not in arrays and one.is_asked(inputs))
+    return seen, same, tuple((one.name, one.compiled_as(inputs)) for one in asked), getattr(inputs, "num_heads", 0)
 
 
 def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]) -> frozenset[Hashable]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from conformance.dtypes import float_type, round_to
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
-from conformance.oracle import Expected, expect, truth_of
+from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
+from conformance.oracle import Expected, expect, heads_of, merged, scores_and_output, truth_of
 from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.problem import Problem
 from conformance.values import materialise
@@ -74,63 +74,24 @@ def null_outputs(inputs: Inputs) -> dict[str, np.ndarray]:
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(inputs, AttentionInputs):
             return _attention_nulls(inputs)
-        return _multi_head_nulls(inputs)
+        attended = _attention_nulls(heads_of(inputs, np.float64))
+        return {name: merged(output, inputs.weights) for name, output in attended.items()}
 
 
 def _attention_nulls(inputs: AttentionInputs) -> dict[str, np.ndarray]:
-    group = inputs.query.shape[1] // inputs.key.shape[1]
-    query = inputs.query.astype(np.float64)
-    key, value = (np.repeat(array.astype(np.float64), group, axis=1) for array in (inputs.key, inputs.value))
-    scale = 1.0 / np.sqrt(query.shape[-1]) if inputs.scale is None else inputs.scale
-    scores = query @ key.swapaxes(-1, -2) * scale
+    """Of the visible keys' scores only the largest counts; ``heads`` is the true output, moved."""
+    heads, keys = inputs.query.shape[1], inputs.key.shape[2]
     visible = visible_pairs(inputs)
-    if inputs.bias is not None:
-        scores = scores + np.where(np.isfinite(inputs.bias), inputs.bias, 0).astype(np.float64)
-    weights = _null_weights(np.where(visible, scores, -np.inf), visible)
-    return {name: weight @ value if name != "heads" else np.roll(weight @ value, 1, axis=1) for name, weight in weights.items()}
-
-
-def _null_weights(scores: np.ndarray, visible: np.ndarray) -> dict[str, np.ndarray]:
-    """The weights of the null models, (B, H, Lq, Lk); those of ``heads`` are the true ones, whose output is to be moved."""
-    keys = scores.shape[-1]
-    top = scores.max(axis=-1, keepdims=True)
-    exponentials = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    scores, output = scores_and_output(inputs)
+    value = np.repeat(inputs.value.astype(np.float64), heads // inputs.key.shape[1], axis=1)
     weights = {
         "zeros": np.zeros_like(scores),
         "mean": visible / np.maximum(visible.sum(axis=-1, keepdims=True), 1),
         "argmax": (np.arange(keys) == scores.argmax(axis=-1)[..., None]).astype(np.float64),
         "uniform": np.full_like(scores, 1.0 / keys),
     }
-    if scores.shape[1] > 1:
-        weights["heads"] = exponentials / np.maximum(exponentials.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
-    return weights
-
-
-def _multi_head_nulls(inputs: MultiHeadInputs) -> dict[str, np.ndarray]:
-    weights, heads = inputs.weights, inputs.num_heads
-
-    def split(x: np.ndarray, matrix: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-        projected = x.astype(np.float64) @ matrix.astype(np.float64) + (0 if bias is None else bias.astype(np.float64))
-        return projected.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
-
-    plain = AttentionInputs(
-        query=split(inputs.query, weights.query, weights.query_bias),
-        key=split(inputs.key, weights.key, weights.key_bias),
-        value=split(inputs.value, weights.value, weights.value_bias),
-        mask=inputs.mask,
-        causal=inputs.causal,
-        key_lengths=inputs.key_lengths,
-    )
-    return {name: _merge(attended, weights) for name, attended in _attention_nulls(plain).items()}
-
-
-def _merge(attended: np.ndarray, weights: Weights) -> np.ndarray:
-    """(B, H, L, d) as (B, L, H·d), through the output projection where there is one."""
-    merged = attended.swapaxes(1, 2).reshape(attended.shape[0], attended.shape[2], -1)
-    if weights.output is None:
-        return merged
-    bias = 0 if weights.output_bias is None else weights.output_bias.astype(np.float64)
-    return merged @ weights.output.astype(np.float64) + bias
+    nulls = {name: weight @ value for name, weight in weights.items()}
+    return nulls | ({"heads": np.roll(output, 1, axis=1)} if heads > 1 else {})
 
 
 def _sinusoidal_nulls(inputs: SinusoidalInputs) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ is worth several problems.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -78,6 +78,7 @@ def _attention_choices(draw: Draw) -> dict[str, Sequence[Any]]:
         "bias": biased,
         "bias_form": draw.bias_forms if True in biased else ("",),
         "turn": range(_turns(draw.laws, draw.masks, draw.biases, draw.edits)),
+        **dict(draw.further),
     }
 
 
@@ -104,7 +105,18 @@ def _attention_problem(draw: Draw, sizes: Sizes, chosen: Mapping[str, Any], seed
         scale=_pick(draw.scales, turn),
         layout=chosen["layout"],
         edits=(_recipe(edit, number),) if edit else (),
+        **_further(draw, chosen, number),
     )
+
+
+def _further(draw: Draw | MultiHeadDraw, chosen: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The fields of other features; a recipe gets the seed."""
+    described = {field.key: field for field in (AttentionProblem if isinstance(draw, Draw) else MultiHeadProblem).fields()}
+    fields: dict[str, Any] = {}
+    for key, _ in draw.further:
+        if chosen[key]:
+            fields |= zip(described[key].names, described[key].kind.read(chosen[key], key), strict=True)
+    return {name: replace(value, seed=seed) if isinstance(value, Recipe) else value for name, value in fields.items()}
 
 
 def _pick(options: Sequence[Any], turn: int) -> Any:
@@ -195,6 +207,7 @@ def _multi_head_choices(draw: MultiHeadDraw) -> dict[str, Sequence[Any]]:
         "mask": masked,
         "form": draw.forms if True in masked else ("",),
         "turn": range(_turns(draw.masks, draw.edits)),
+        **dict(draw.further),
     }
 
 
@@ -215,6 +228,7 @@ def _multi_head_problem(
         causal=chosen["causal"],
         key_lengths=_lengths(sizes, number) if draw.key_lengths else None,
         edits=(_recipe(edit, number),) if edit else (),
+        **_further(draw, chosen, number),
     )
 
 

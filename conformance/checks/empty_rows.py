@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.dtypes import float_type
+from conformance.features import features
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.oracle import expect
 from conformance.specification.asking import COARSE, is_nothing
@@ -21,8 +22,12 @@ from conformance.verdict import Outcome, Verdict
 from conformance.visibility import tokens_as_heads, visible_pairs
 
 Array = np.ndarray
-# What hides keys, and what stands there where it does not.
-_NONE: dict[str, Any] = {"mask": None, "causal": "none", "key_lengths": None, "bias": None}
+
+
+def _none(inputs: Inputs) -> dict[str, Any]:
+    """What hides keys, and what stands there where it does not."""
+    hiding = (feature for feature in features(inputs.operation) if feature.hides or feature.name == "bias")
+    return {feature.argument: feature.default for feature in hiding}
 
 
 def judge_empty_rows(output: Float[Array, "b *h lq c"], inputs: Inputs, by_lse: bool = False) -> Verdict:
@@ -90,8 +95,9 @@ def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, B
     """Means of keys, and the rows that have such keys: of all keys, then of those that some of what hides keys hides and some
     does not, in every combination."""
     attention = inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs)
-    there = [name for name, none in _NONE.items() if getattr(attention, name) is not none]
-    without = attention.but(**_NONE)
+    nothing = _none(attention)
+    there = [name for name, none in nothing.items() if getattr(attention, name) is not none]
+    without = attention.but(**nothing)
     hidden = [~_counting(without.but(**{name: getattr(attention, name)})) for name in there]
     hidden_by = sum(np.left_shift(pairs, bit, dtype=int) for bit, pairs in enumerate(hidden))
     kinds = [int(kind) for kind in np.unique(hidden_by) if kind]
@@ -106,5 +112,5 @@ def _of_equal_weights(inputs: AttentionInputs | MultiHeadInputs) -> AttentionInp
     """Inputs that give all keys equal weights: all scores are 0, and nothing is hidden."""
     if isinstance(inputs, MultiHeadInputs):
         weights = replace(inputs.weights, query=np.zeros_like(inputs.weights.query), query_bias=None)
-        return inputs.but(weights=weights, mask=None, causal="none", key_lengths=None)
-    return inputs.but(query=np.zeros_like(inputs.query), **_NONE)
+        return inputs.but(weights=weights, **_none(inputs))
+    return inputs.but(query=np.zeros_like(inputs.query), **_none(inputs))

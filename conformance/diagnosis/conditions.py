@@ -5,17 +5,14 @@ from itertools import combinations
 from typing import Any
 
 from conformance.dtypes import DTYPES
+from conformance.features import features
 from conformance.problem import Problem, SinusoidalProblem
 
 Condition = Callable[[Any], bool]  # of a problem of any operation
 FEW = 1 / 3  # of the passing problems
 TILES = (16, 32, 64, 128, 256, 512, 1024)
 FEATURES: dict[str, str] = {
-    "mask": "with a mask",
-    "bias": "with a bias",
-    "causal": "with a causal limit",
-    "key-lengths": "with key lengths",
-    "scale": "with a scale given",
+    **{one.name: f"with {one.words}" for one in features("attention") if one.words},
     "grouped-heads": "with grouped heads",
     "value-width": "where the widths of key and value differ",
     "cross-length": "where the lengths of query and key differ",
@@ -39,7 +36,7 @@ ABSENT: dict[str, str] = {
     "value-width": "where the widths of key and value agree",
     "cross-length": "where the lengths of query and key agree",
 }
-HIDING = frozenset({"mask", "causal", "key-lengths"})
+HIDING = frozenset(one.name for one in features("attention") if one.hides)
 SIZES: dict[str, str] = {
     "key_length": "keys",
     "query_length": "queries",

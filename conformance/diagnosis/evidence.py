@@ -11,6 +11,7 @@ from conformance.diagnosis.calls import Probe
 from conformance.diagnosis.clock import OutOfTime, TimedJudge
 from conformance.dtypes import float_type, round_to
 from conformance.errors import Unsupported
+from conformance.features import features
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.judging import Failed, Judge
@@ -178,16 +179,10 @@ def features_of(problem: Problem, inputs: Inputs) -> frozenset[str]:
     """The features of the problem as the implementation was asked for it, which may be another way than the problem's own."""
     if not isinstance(inputs, AttentionInputs | MultiHeadInputs):
         return problem.features
-    asked: dict[str, bool] = {
-        "mask": inputs.mask is not None,
-        "causal": inputs.causal != "none",
-        "key-lengths": inputs.key_lengths is not None,
-        "cross-length": inputs.query.shape[-2] != inputs.key.shape[-2],
-    }
+    asked = {one.name: one.is_asked(inputs) for one in features(inputs.operation) if one.field is not None}
+    asked["cross-length"] = inputs.query.shape[-2] != inputs.key.shape[-2]
     if isinstance(inputs, AttentionInputs):
         asked |= {
-            "bias": inputs.bias is not None,
-            "scale": inputs.scale is not None,
             "grouped-heads": inputs.query.shape[1] != inputs.key.shape[1],
             "value-width": inputs.query.shape[-1] != inputs.value.shape[-1],
         }

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from conformance.faults.model import Fault, Rewrite
 from conformance.faults.steps import attend, kv_heads
 from conformance.inputs import AttentionInputs
-from conformance.values.edits import along
+from conformance.problem.forms import along
 
 Array = np.ndarray
 HeadMap = Callable[[int, int], Int[Array, " h"]]  # (query heads, key heads) → the head that each query head reads

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 
 from conformance.faults.model import Fault, Rewrite
 from conformance.inputs import AttentionInputs
-from conformance.values.edits import along
+from conformance.problem.forms import along
 from conformance.visibility import visible_pairs
 
 Array = np.ndarray

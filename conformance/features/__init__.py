@@ -10,7 +10,13 @@ from conformance.features.feature import Feature
 @cache
 def features(operation: str) -> tuple[Feature, ...]:
     """Those of an operation: first those that the first texts of problems named, in that order, then the others by name."""
-    return tuple(sorted((one for one in _found() if operation in one.operations), key=_place))
+    return tuple(one for one in every_feature() if operation in one.operations)
+
+
+@cache
+def every_feature() -> tuple[Feature, ...]:
+    """Those of all operations."""
+    return tuple(sorted(_found(), key=_place))
 
 
 def _found() -> list[Feature]:
@@ -36,4 +42,4 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "feature", "features", "is_first"]
+__all__ = ["Feature", "every_feature", "feature", "features", "is_first"]

@@ -9,6 +9,7 @@ from jaxtyping import Bool
 from conformance.errors import LeftOut, ProblemError, Unsupported, UsageError
 from conformance.features.feature import Conversion, Feature
 from conformance.problem.fields import Field, Word
+from conformance.problem.recipe import Recipe
 
 CAUSAL = ("none", "default", "top-left", "bottom-right")
 
@@ -18,6 +19,8 @@ class Causal(Feature):
     aliases = ("is_causal", "use_causal_mask", "use_causal", "unidirectional")
     ways = ("native", "mask", "bias")
     default = "none"
+    words = "a causal limit"
+    positional = True
     field = Field(
         key="causal", kind=Word(CAUSAL), names=("causal",), defaults=("none",), frozen=True,
         asks={"causal": lambda problem: problem.causal != "none"},
@@ -39,7 +42,10 @@ class Causal(Feature):
             for i in range(query_length):
                 visible[:, :, i, max(0, first_row_sees + i) :] = False
 
-    def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
+    def stored(self, problem: Any, inputs: Any, stands_for: Recipe) -> str:
+        return str(inputs.causal)
+
+    def passed(self, inputs: Any, implementation: Any, to: Conversion, known: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
         """Nothing to what is always causal."""
         if implementation.support.causal != "always":
             yield self.parameter, True

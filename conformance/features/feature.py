@@ -1,14 +1,17 @@
 """What a variant of attention is: its argument, its field of a problem, what it hides, how functions are asked for it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from jaxtyping import Bool
 
 from conformance.errors import Unsupported
 from conformance.problem.fields import Field
+from conformance.problem.recipe import Recipe
 
+Array = np.ndarray
 OF_BOTH = ("attention", "multi_head_attention")
 Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a framework
 
@@ -18,7 +21,12 @@ class Feature:
     ``argument`` how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
     function is called, which released libraries call by the ``aliases``; ``ways`` those in which it is asked for, by preference,
     where an implementation does not say otherwise (conformance/routes.py). ``polarity``: the convention that says whether True
-    means the opposite of what the suite means. ``field`` is None for what no problem asks for itself."""
+    means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``words``: as in "with a
+    mask". ``positional``: it counts tokens, so that no edit may change how many there are.
+
+    ``of_scores`` is a stage of the computation (conformance/oracle/stages.py) that comes before those of the features that it
+    ``precedes``; ``of_logits`` one behind all of these, before the softmax. What it brings for later rooms (requirements,
+    conventions, faults) is made when they ask for it."""
 
     name: ClassVar[str]
     argument: ClassVar[str]
@@ -29,9 +37,19 @@ class Feature:
     aliases: ClassVar[tuple[str, ...]] = ()
     ways: ClassVar[tuple[str, ...]] = ("native",)
     polarity: ClassVar[str] = ""
+    words: ClassVar[str] = ""
+    positional: ClassVar[bool] = False
+    of_scores: ClassVar[Any] = None
+    of_logits: ClassVar[Any] = None
+    precedes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         cls.parameter = cls.parameter or cls.argument
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """The conventions on what its parameter means."""
+        return (self.polarity,) if self.polarity else ()
 
     @property
     def is_stored(self) -> bool:
@@ -59,8 +77,54 @@ class Feature:
     def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
         """The exact twin of ``visible``, written apart from it: hides in place what it hides."""
 
-    def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
-        """The arguments of a call by the suite's names, where it is asked for."""
+    def check(self, problem: Any) -> None:
+        """Raises ProblemError where its field does not go with others of ``problem``, which asks for it."""
+
+    def stored(self, problem: Any, inputs: Any, stands_for: Recipe) -> Any:
+        """The field of the golden problem that holds the arrays of ``inputs``, made by ``problem``; ``stands_for`` is its recipe
+        for what is stored."""
+        value = getattr(problem, self.argument)
+        return replace(stands_for, form=value.form) if self.is_stored and value is not None else value
+
+    def along(self, value: Any, axis: int, index: Array) -> Any:
+        """The argument for those alone, in that order, of which ``index`` holds the numbers: batch rows (axis −4), query heads
+        (−3), queries (−2) or keys (−1)."""
+        return value
+
+    def compiled_as(self, inputs: Any) -> Hashable:
+        """What of an argument that is no array a compiler sees."""
+        return cast(Hashable, getattr(inputs, self.argument))
+
+    def drawn(self, problem: Any, between: Callable[[int, int], int]) -> Any:
+        """A value of its field for ``problem``, where many random problems are made; ``between`` draws whole numbers."""
+        return self.default
+
+    def score_exactly(self, mp: Any, score: Any, inputs: Any) -> Any:
+        """The exact twin of ``of_scores``: what a scaled product is made into, in numbers of mpmath."""
+        return score
+
+    def added_keys(self, inputs: Any) -> int:
+        """How many keys there are beside those of the inputs, each with V = 0, whose logits ``of_logits`` sets."""
+        return 0
+
+    def added_exactly(self, mp: Any, inputs: Any, head: int) -> list[Any]:
+        """The exact twin: their logits, for a query head."""
+        return []
+
+    def requirements(self) -> Iterable[Any]:
+        """Its own requirements (conformance/specification)."""
+        return ()
+
+    def conventions(self) -> Iterable[Any]:
+        """Its own conventions."""
+        return ()
+
+    def faults(self) -> Iterable[Any]:
+        """Its own faults (conformance/faults)."""
+        return ()
+
+    def passed(self, inputs: Any, implementation: Any, to: Conversion, known: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+        """The arguments of a call by the suite's names, where it is asked for; ``known``: answers of conventions."""
         value = getattr(inputs, self.argument)
         yield self.parameter, to(value) if isinstance(value, np.ndarray) else value
 

@@ -1,6 +1,6 @@
 """Key lengths: how many leading keys each batch row has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from jaxtyping import Bool, Int
 
 from conformance.features.feature import Conversion, Feature
 from conformance.problem.fields import Field, Numbers
+from conformance.problem.recipe import Recipe
 
 
 class KeyLengths(Feature):
@@ -18,6 +19,7 @@ class KeyLengths(Feature):
         *("seqlens_k", "memory_lengths", "valid_lens"),
     )
     ways = ("native", "padding", "mask", "bias")
+    words = "key lengths"
     field = Field(
         key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
         asks={"key-lengths": lambda problem: problem.key_lengths is not None},
@@ -36,7 +38,15 @@ class KeyLengths(Feature):
             for b, length in zip(range(visible.shape[0]), inputs.key_lengths, strict=True):
                 visible[b, :, :, length:] = False
 
-    def passed(self, inputs: Any, implementation: Any, to: Conversion) -> Iterator[tuple[str, Any]]:
+    def stored(self, problem: Any, inputs: Any, stands_for: Recipe) -> tuple[int, ...] | None:
+        return None if inputs.key_lengths is None else tuple(map(int, inputs.key_lengths))
+
+    def along(self, value: Any, axis: int, index: np.ndarray) -> Any:
+        if value is None or axis not in (-4, -1):
+            return value
+        return value[index] if axis == -4 else np.array([np.count_nonzero(index < length) for length in value])
+
+    def passed(self, inputs: Any, implementation: Any, to: Conversion, known: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
         yield self.parameter, to(inputs.key_lengths.astype(implementation.support.lengths_dtype))
 
 

@@ -10,7 +10,7 @@ from conformance.errors import Unsupported
 from conformance.features.feature import Feature
 from conformance.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
-from conformance.problem.forms import MASK_FORMS, form_shape, four_axes
+from conformance.problem.forms import MASK_FORMS, along, form_shape, four_axes
 from conformance.problem.recipe import Cookbook
 
 MASKS = Cookbook("mask")  # each kind is a function of conformance/values/masks.py
@@ -18,6 +18,7 @@ MASKS = Cookbook("mask")  # each kind is a function of conformance/values/masks.
 
 class Mask(Feature):
     name = argument = "mask"
+    words = "a mask"
     aliases = ("attn_mask", "attention_mask", "atten_mask", "src_mask")
     ways = ("native", "padding", "bias")
     polarity = "CON-POLARITY"
@@ -40,6 +41,9 @@ class Mask(Feature):
 
     def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
         visible &= True if inputs.mask is None else np.broadcast_to(inputs.mask, visible.shape)
+
+    def along(self, value: Any, axis: int, index: np.ndarray) -> Any:
+        return along(value, axis, index)
 
     def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         """As padding only where it hides a key from all queries of a batch row or from none."""

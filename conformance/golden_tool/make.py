@@ -1,7 +1,7 @@
 """Makes one golden case: definition → inputs → exact values and budget → JSON entry and tensors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeGuard
 
@@ -12,6 +12,7 @@ from conformance.cases.golden import inputs_from
 from conformance.cases.golden_files import Tensors, describe
 from conformance.dtypes import round_to
 from conformance.errors import UsageError
+from conformance.features import features
 from conformance.golden_tool.definitions import Definition
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import Expected, exact, expect
@@ -92,8 +93,8 @@ def _named(inputs: Inputs) -> Tensors:
     named = dict(inputs.arrays())
     if isinstance(inputs, MultiHeadInputs) and inputs.key is inputs.query:
         del named["key"], named["value"]
-    mask = None if isinstance(inputs, SinusoidalInputs) else inputs.mask
-    return named if mask is None else named | {"mask": mask}
+    stored = {one.argument: getattr(inputs, one.argument) for one in features(inputs.operation) if one.is_stored}
+    return named | {name: array for name, array in stored.items() if array is not None}
 
 
 def _stored_problem(problem: Problem, inputs: Inputs, number: int) -> Problem:
@@ -106,8 +107,7 @@ def _stored_problem(problem: Problem, inputs: Inputs, number: int) -> Problem:
         "values": golden,
         "edits": (),
         "batch": inputs.query.shape[0],
-        "mask": None if problem.mask is None else replace(golden, form=problem.mask.form),
-        "key_lengths": None if inputs.key_lengths is None else tuple(map(int, inputs.key_lengths)),
+        **{one.argument: one.stored(problem, inputs, golden) for one in features(problem.operation) if one.field is not None},
     }
     if isinstance(problem, AttentionProblem) and isinstance(inputs, AttentionInputs):
         changes |= {
@@ -117,10 +117,7 @@ def _stored_problem(problem: Problem, inputs: Inputs, number: int) -> Problem:
             "key_length": inputs.key.shape[2],
             "width": inputs.query.shape[3],
             "value_width": inputs.value.shape[3],
-            "bias": None if problem.bias is None else replace(golden, form=problem.bias.form),
             "layout": "contiguous",
-            "causal": inputs.causal,
-            "scale": inputs.scale,
         }
     return problem.but(**changes)
 

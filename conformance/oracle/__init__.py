@@ -1,9 +1,9 @@
 """Oracles: what each operation must give, and how far off it may be."""
 
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
-from conformance.oracle.attention import truth_of_attention
+from conformance.oracle.attention import scores_and_output, truth_of_attention
 from conformance.oracle.expected import Expected, Truth
-from conformance.oracle.multihead import truth_of_multi_head
+from conformance.oracle.multihead import heads_of, merged, truth_of_multi_head
 from conformance.oracle.sinusoidal import truth_of_sinusoidal
 
 
@@ -22,4 +22,4 @@ def expect(inputs: Inputs, profile: str) -> Expected:
     return truth.expected(truth.bound(profile))
 
 
-__all__ = ["Expected", "Truth", "expect", "truth_of"]
+__all__ = ["Expected", "Truth", "expect", "heads_of", "merged", "scores_and_output", "truth_of"]

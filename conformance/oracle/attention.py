@@ -5,10 +5,11 @@ from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from conformance.dtypes import float_type
 from conformance.errors import ProblemError
+from conformance.features import features
 from conformance.inputs import AttentionInputs
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
@@ -67,6 +68,13 @@ def truth_of_attention(inputs: AttentionInputs) -> Truth:
     return Truth(output, joined(part.judged for part in parts), shape, dtype, bound, rows, kept)
 
 
+def scores_and_output(inputs: AttentionInputs) -> tuple[Float[Array, "b hq lq lk"], Float[Array, "b hq lq dv"]]:
+    """In float64: what the softmax is taken of, −∞ where hidden, and the output."""
+    computation = Computation(inputs, np.arange(inputs.query.shape[2]), "float32")
+    scores = computation.joined(flow.scores for flow in computation.flows())
+    return scores[..., : inputs.key.shape[2]], computation.output
+
+
 def sampled_rows(query_length: int, seed: int) -> Int[Array, " rows"]:
     """Query rows drawn by ``seed`` where all would be too many: the first and the last of all, the first and the last of some
     tiles, and one of each of so many equal parts."""
@@ -82,24 +90,17 @@ def _by_head(inputs: AttentionInputs) -> Iterator[AttentionInputs]:
     """Each key head of each batch row by itself, so that little memory is used."""
     batch, heads, kv_heads = inputs.query.shape[0], inputs.query.shape[1], inputs.key.shape[1]
     group = heads // kv_heads
-
-    def of_axis(array: Array | None, axis: int, part: slice) -> Array | None:
-        """A mask or bias cut along an axis counted from the end, unless it broadcasts there."""
-        if array is None or array.ndim < -axis or array.shape[axis] == 1:
-            return array
-        return array[(slice(None),) * (array.ndim + axis) + (part,)]
-
-    for b, h in np.ndindex(batch, kv_heads):
-        row, of_group = slice(b, b + 1), slice(h * group, (h + 1) * group)
-        mask, bias = (of_axis(of_axis(array, -4, row), -3, of_group) for array in (inputs.mask, inputs.bias))
-        yield inputs.but(
-            query=inputs.query[row, of_group],
-            key=inputs.key[row, h : h + 1],
-            value=inputs.value[row, h : h + 1],
-            mask=mask,
-            bias=bias,
-            key_lengths=None if inputs.key_lengths is None else inputs.key_lengths[row],
+    for b in range(batch):
+        row = slice(b, b + 1)
+        of_row = inputs.but(
+            query=inputs.query[row], key=inputs.key[row], value=inputs.value[row], **inputs.along(-4, np.array([b]))
         )
+        for h in range(kv_heads):
+            heads = np.arange(h * group, (h + 1) * group)
+            yield of_row.but(
+                query=of_row.query[:, heads], key=of_row.key[:, h : h + 1], value=of_row.value[:, h : h + 1],
+                **of_row.along(-3, heads),
+            )  # fmt: skip
 
 
 class Computation:
@@ -152,9 +153,10 @@ class Computation:
 
 
 def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> Tensors:
+    added = sum(feature.added_keys(inputs) for feature in features(inputs.operation))
     query = inputs.query.reshape(shape)
-    key = inputs.key.astype(work)[:, :, None]
-    raw_value = value = inputs.value.astype(work)[:, :, None]
+    key = with_zeros(inputs.key.astype(work)[:, :, None], added)
+    raw_value = value = with_zeros(inputs.value.astype(work)[:, :, None], added)
     bad_query: Array | None = None
     bad_key: Array | None = None
     bad_value: Array | None = None
@@ -168,7 +170,14 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
         bad_value = ~np.isfinite(value)
         value = np.where(bad_value, 0, value)
     scale = 1.0 / np.sqrt(work(shape[-1])) if inputs.scale is None else work(inputs.scale)
-    return Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value)
+    return Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value, added)
+
+
+def with_zeros(array: Float[Array, "*h lk d"], added: int) -> Float[Array, "*h lk_and_added d"]:
+    """With so many further keys, all 0."""
+    return (
+        np.concatenate([array, np.zeros((*array.shape[:-2], added, array.shape[-1]), array.dtype)], axis=-2) if added else array
+    )
 
 
 def _spread_nonfinite(
@@ -193,7 +202,7 @@ def _spread_nonfinite(
         bad = np.broadcast_to(tensors.bad_key, (*shape[:2], 1, shape[-1]))[..., None, :]
         with np.errstate(invalid="ignore"):
             query = inputs.query.astype(np.float64).reshape(*shape[:3], -1, inputs.query.shape[-1])[..., index, :]
-            key = inputs.key.astype(np.float64)[:, :, None]
+            key = with_zeros(inputs.key.astype(np.float64)[:, :, None], tensors.added)
             scores = query @ key.swapaxes(-1, -2) * float(tensors.scale)
         output[(seen & np.isnan(scores)).any(-1)] = np.nan
         judged &= ~(seen & np.isinf(scores)).any(-1)

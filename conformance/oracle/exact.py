@@ -1,7 +1,7 @@
 """The second oracle: attention, multi-head attention and the sinusoidal encoding in mpmath, with 50 digits.
 
 Written from the formulas, without a look at the first oracle and without its code, so that the two can certify each other; of
-features it asks the twins that are written so (``hide_exactly``).
+features it asks the twins that are written so (``hide_exactly``, ``score_exactly``, ``added_exactly``).
 NumPy only carries arrays in and out. Every intermediate is kept to 50 digits; results are rounded once, to the nearest
 float64. It takes about a microsecond per product and is meant for small problems. Scores may be large: with scores up to
 10²⁰ in size the weights still have thirty correct digits.
@@ -52,7 +52,7 @@ def attention_steps(inputs: AttentionInputs) -> Steps:
         bias = np.broadcast_to(_read(raised, "bias"), pairs)
         visible &= np.broadcast_to(inputs.bias != -np.inf, pairs)
     scale = 1 / _MP.sqrt(query.shape[3]) if inputs.scale is None else _number(inputs.scale, "scale")
-    steps = _attend(query, key, value, visible, bias, scale)
+    steps = _attend(inputs, query, key, value, visible, bias, scale)
     return {name: _to_float64(numbers) for name, numbers in steps.items()} | {"visible": visible}
 
 
@@ -79,7 +79,7 @@ def multi_head_steps(inputs: MultiHeadInputs) -> Steps:
     value = _project(inputs.value, weights.value, weights.value_bias, "value")
     visible = _visible((query.shape[0], heads, query.shape[1], key.shape[1]), inputs)
     scale = 1 / _MP.sqrt(query.shape[2] // heads) if inputs.scale is None else _number(inputs.scale, "scale")
-    inner = _attend(_split(query, heads), _split(key, heads), _split(value, heads), visible, None, scale)
+    inner = _attend(inputs, _split(query, heads), _split(key, heads), _split(value, heads), visible, None, scale)
     merged = inner.pop("output").swapaxes(1, 2).reshape(*query.shape[:2], value.shape[2])
     output = merged
     if weights.output is not None:
@@ -113,8 +113,9 @@ def sinusoidal_encoding(inputs: SinusoidalInputs) -> Float[np.ndarray, "*b rows 
 
 
 def _attend(
-    query: Numbers, key: Numbers, value: Numbers, visible: Bool[np.ndarray, "b hq lq lk"], bias: Numbers | None, scale: mpmath.mpf
-) -> dict[str, Numbers]:
+    inputs: AttentionInputs | MultiHeadInputs, query: Numbers, key: Numbers, value: Numbers,
+    visible: Bool[np.ndarray, "b hq lq lk"], bias: Numbers | None, scale: mpmath.mpf,
+) -> dict[str, Numbers]:  # fmt: skip
     """The formula itself, row by row; no maximum is subtracted, since exponents are unbounded here."""
     batch, heads, query_length, key_length = visible.shape
     group = heads // key.shape[1]
@@ -128,12 +129,22 @@ def _attend(
         seen = np.flatnonzero(visible[b, h, i])
         if not seen.size:
             continue
-        logits = scaled[b, h, i, seen] if bias is None else scaled[b, h, i, seen] + bias[b, h, i, seen]
+        logits = np.array([_scored(score, inputs) for score in scaled[b, h, i, seen]], dtype=object)
+        if bias is not None:
+            logits = logits + bias[b, h, i, seen]
         exponentials = [_MP.exp(logit) for logit in logits]
-        total = _MP.fsum(exponentials)
+        others = (logit for one in features(inputs.operation) for logit in one.added_exactly(_MP, inputs, h))
+        total = _MP.fsum([*exponentials, *map(_MP.exp, others)])
         weights[b, h, i, seen] = [e / total for e in exponentials]
         output[b, h, i] = [_MP.fdot(exponentials, values[seen, c]) / total for c in range(value.shape[3])]
     return {"scores": scores, "scaled_scores": scaled, "weights": weights, "output": output}
+
+
+def _scored(score: mpmath.mpf, inputs: AttentionInputs | MultiHeadInputs) -> mpmath.mpf:
+    """What features make of a scaled product before a bias is added."""
+    for feature in features(inputs.operation):
+        score = feature.score_exactly(_MP, score, inputs)
+    return score
 
 
 def _visible(shape: tuple[int, ...], inputs: AttentionInputs | MultiHeadInputs) -> Bool[np.ndarray, "b h lq lk"]:

@@ -7,9 +7,9 @@ from jaxtyping import Float
 
 from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
-from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.inputs import AttentionInputs, MultiHeadInputs, Weights
 from conformance.oracle import budget
-from conformance.oracle.attention import EXTENDED, Computation, work_dtype
+from conformance.oracle.attention import EXTENDED, Computation, with_zeros, work_dtype
 from conformance.oracle.budget import Numbers
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
@@ -27,10 +27,8 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
     if weights.query.shape[1] % heads or weights.value.shape[1] % heads:
         raise ProblemError(f"{heads} heads do not divide the inner widths {weights.query.shape[1]} and {weights.value.shape[1]}.")
     work = work_dtype(dtype)
-    within = Computation(_within(inputs, work), np.arange(inputs.query.shape[1]), dtype)
-    output = _merge(within.output)
-    if weights.output is not None:
-        output = _projected(output, weights.output, weights.output_bias, work)
+    within = Computation(heads_of(inputs, work), np.arange(inputs.query.shape[1]), dtype)
+    output = merged(within.output, weights)
 
     def bound(profile: str) -> Array:
         return _bound(inputs, within, output, float_type(dtype), roundoffs(profile, dtype))
@@ -44,11 +42,16 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
     return Truth(due, judged, due.shape, dtype, bound, kept=within.kept)
 
 
-def _within(inputs: MultiHeadInputs, work: type[np.floating]) -> AttentionInputs:
+def heads_of(inputs: MultiHeadInputs, work: type[np.floating]) -> AttentionInputs:
     """What each head attends to, in the type of the work."""
     query, key, value = (_split(_projected(x, matrix, bias, work), inputs.num_heads) for x, matrix, bias in _projections(inputs))
-    given = {name: value for name, value in inputs.named().items() if name in AttentionInputs.defaults()}
-    return AttentionInputs(**given | {"query": query, "key": key, "value": value})
+    return inputs.within(query, key, value)
+
+
+def merged(output: Float[Array, "b h lq dv"], weights: Weights) -> Float[Array, "b lq out"]:
+    """The heads side by side, through the output projection where there is one."""
+    heads = _merge(output)
+    return heads if weights.output is None else _projected(heads, weights.output, weights.output_bias, output.dtype.type)
 
 
 def _projections(inputs: MultiHeadInputs) -> tuple[tuple[Array, Array, Array | None], ...]:
@@ -68,6 +71,7 @@ def _bound(inputs: MultiHeadInputs, within: Computation, output: Array, kind: Fl
         for x, matrix, bias in _projections(inputs)
     )
     inner = unit if inputs.weights.output is None else replace(unit, output=unit.projections)
+    of_key, of_value = (with_zeros(array, within.tensors.added) for array in (of_key, of_value))
     flows = list(within.flows())
     bounds = [errors(flow, Bounds(inner, of_query[..., flow.index, :], of_key, of_value)) for flow in flows]
     if inputs.weights.output is None:
@@ -91,11 +95,11 @@ def _through_output(
     """The budget behind the output projection: what the heads are off by otherwise adds up as √ of squares."""
     matrix, bias = inputs.weights.output, inputs.weights.output_bias
     assert matrix is not None
-    merged, matrix64 = _merge(within.output), matrix.astype(np.float64)
+    joined, matrix64 = _merge(within.output), matrix.astype(np.float64)
     bound = budget.combine(3.0 * np.sqrt(_merge(rest) ** 2 @ matrix64**2), moved, unit)
     if bias is not None:  # a product that a bias is added to is rounded where projections are, the sum where outputs are
-        bound += unit.projections * np.abs(_projected(merged, matrix, None, output.dtype.type)).astype(np.float64)
-    bound += _projection_error(merged.astype(np.float64), matrix64, output, output, unit.output, kind, unit)
+        bound += unit.projections * np.abs(_projected(joined, matrix, None, output.dtype.type)).astype(np.float64)
+    bound += _projection_error(joined.astype(np.float64), matrix64, output, output, unit.output, kind, unit)
     return bound
 
 

@@ -4,15 +4,16 @@ A block of query rows flows through the chain as arrays (B, Hkv, G, rows, ·), G
 type of the work, what they may be off by in float64.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol
+from functools import cache, cached_property
+from graphlib import TopologicalSorter
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool
 
 from conformance.dtypes import FloatType
+from conformance.features import features
 from conformance.inputs import AttentionInputs
 from conformance.oracle import budget
 from conformance.oracle.budget import Numbers, product
@@ -25,7 +26,7 @@ Array = np.ndarray
 @dataclass(frozen=True, eq=False)
 class Tensors:
     """Query as (B, Hkv, G, Lq, d) in its own dtype, key and value as (B, Hkv, 1, Lk, ·) in that of the work, finite: what is not
-    finite is kept apart."""
+    finite is kept apart. The last keys, ``added`` by features, are 0 as their V is."""
 
     query: Array
     key: Array
@@ -35,6 +36,7 @@ class Tensors:
     bad_key: Bool[Array, "b hkv 1 lk"] | None
     bad_value: Bool[Array, "b hkv 1 lk dv"] | None
     raw_value: Array
+    added: int = 0
 
     @cached_property
     def keys(self) -> Numbers:
@@ -86,6 +88,15 @@ class Flow:
         """(#B, #Hq, rows, Lk) as (#B, #Hkv, #G, rows, Lk)."""
         groups = self.tensors.query.shape[1:3]
         return array[:, :, None] if array.shape[1] == 1 else array.reshape(array.shape[0], *groups, *array.shape[2:])
+
+    def of_all_keys(self, array: Array, fill: Any) -> Array:
+        """(…, #Lk) with ``fill`` for the keys that are added."""
+        added = self.tensors.added
+        return np.concatenate([self.of_each_key(array), np.full((*array.shape[:-1], added), fill)], axis=-1) if added else array
+
+    def of_each_key(self, array: Array) -> Array:
+        """(…, #Lk) as (…, Lk)."""
+        return np.broadcast_to(array, (*array.shape[:-1], self.tensors.key.shape[-2] - self.tensors.added))
 
     def wide(self, array: Array) -> Array:
         """In float64."""
@@ -144,31 +155,6 @@ class Products:
             bounds.scores += budget.error_by_factors(query, keys.array, bounds.query, bounds.key, scale)
 
 
-class Bias:
-    """The bias added; −∞ in it hides."""
-
-    name = "bias"
-
-    def value(self, flow: Flow) -> None:
-        bias = flow.inputs.bias
-        if bias is None:
-            return
-        bias = bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
-        bias = flow.grouped(bias if bias.shape[2] == 1 else bias[:, :, flow.index]).astype(flow.scores.dtype)
-        seen = bias != -np.inf
-        if not seen.all():
-            flow.hide(seen)
-            bias = np.where(seen, bias, 0)
-        flow.scores = flow.scores + bias
-        lowest = bias == -flow.kind.largest
-        if lowest.any():
-            flow.unjudge((lowest if flow.visible is None else lowest | ~flow.visible).all(-1))
-
-    def error(self, flow: Flow, bounds: Bounds) -> None:
-        if flow.inputs.bias is not None:  # in this order nothing overflows for the lowest number of float64
-            bounds.scores += (2.0 * bounds.unit.scores) * np.abs(flow.finite)
-
-
 class Hide:
     """−∞ where a pair is hidden by mask, causal limit or key lengths. It comes first, and takes effect once scores are whole."""
 
@@ -177,7 +163,7 @@ class Hide:
     def value(self, flow: Flow) -> None:
         visible = visible_to(flow.index, flow.inputs)
         if visible is not None:
-            flow.hide(flow.grouped(visible))
+            flow.hide(flow.of_all_keys(flow.grouped(visible), True))
 
     def error(self, flow: Flow, bounds: Bounds) -> None:
         return None
@@ -234,20 +220,34 @@ class Mix:
 
 
 MIX = Mix()
-ATTENTION: tuple[Stage, ...] = (Hide(), Products(), Bias(), Softmax(), MIX)
 
 
-def values(flow: Flow, stages: Iterable[Stage] = ATTENTION) -> Flow:
-    """The same, through all ``stages``."""
-    for stage in stages:
+@cache
+def stages() -> tuple[Stage, ...]:
+    """The stages of attention in their order, those of features included."""
+    of_features = features(AttentionInputs.operation)
+    order = TopologicalSorter({feature.name: set[str]() for feature in of_features})
+    for feature in of_features:
+        for later in feature.precedes:
+            order.add(later, feature.name)
+    named = {feature.name: feature for feature in of_features}
+    ordered = [named[name] for name in order.static_order() if name in named]
+    of_scores = [feature.of_scores for feature in ordered if feature.of_scores is not None]
+    of_logits = [feature.of_logits for feature in ordered if feature.of_logits is not None]
+    return (Hide(), Products(), *of_scores, *of_logits, Softmax(), MIX)
+
+
+def values(flow: Flow) -> Flow:
+    """The same, through all stages."""
+    for stage in stages():
         stage.value(flow)
     return flow
 
 
-def errors(flow: Flow, bounds: Bounds, stages: Iterable[Stage] = ATTENTION) -> Bounds:
-    """The same, for what has flowed through all ``stages``."""
+def errors(flow: Flow, bounds: Bounds) -> Bounds:
+    """The same, for what has flowed through all stages."""
     with np.errstate(over="ignore", invalid="ignore"):
-        for stage in stages:
+        for stage in stages():
             stage.error(flow, bounds)
     return bounds
 

@@ -28,9 +28,9 @@ class Problem:
     @cache
     def fields(cls) -> tuple[Field, ...]:
         """All fields, those of features included, in the order of the text."""
-        from conformance.features import features, is_first  # which are looked for when there is a problem, and not before
+        from conformance.features import is_first
 
-        found = [(feature.field, is_first(feature)) for feature in features(cls.operation) if feature.field is not None]
+        found = [(feature.field, is_first(feature)) for feature in _features(cls.operation) if feature.field is not None]
         first = [field for field, early in found if early]
         return (*cls.BEFORE, *first, *cls.BEHIND, *(field for field, early in found if not early))
 
@@ -53,6 +53,9 @@ class Problem:
         for field in {owners[name]: None for name in changes}:
             field.kind.check(field.values(self), field.names)
         self.check()
+        for feature in _features(self.operation):
+            if feature.field is not None and feature.field.values(self) != feature.field.defaults:
+                feature.check(self)
 
     @classmethod
     @cache
@@ -117,6 +120,12 @@ class Problem:
 
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError("A problem cannot be changed.")
+
+
+def _features(operation: str) -> tuple[Any, ...]:
+    from conformance.features import features  # which are looked for when there is a problem, and not before
+
+    return features(operation)
 
 
 def demand_size(*sizes: int) -> None:

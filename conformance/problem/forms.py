@@ -16,3 +16,10 @@ def form_shape(form: str, problem: Any) -> tuple[int, ...]:
 def four_axes(array: np.ndarray) -> np.ndarray:
     """As (#B, #H, #Lq, #Lk)."""
     return array.reshape((1,) * (4 - array.ndim) + array.shape)
+
+
+def along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
+    """A mask or bias indexed along ``axis`` (negative), unless it is absent, broadcasts there or has no such axis."""
+    if array is None or array.ndim < -axis or array.shape[axis] == 1:
+        return array
+    return np.take(array, index, axis=axis)

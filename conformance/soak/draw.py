@@ -1,5 +1,8 @@
 """Random problems of all operations, wider than what a conformance run draws: any shape from 1 to 300, any combination."""
 
+from typing import Any, cast
+
+from conformance.features import features
 from conformance.problem import MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.problem.multihead import SOURCES
 from conformance.soak.dice import Dice
@@ -60,7 +63,7 @@ def _attention(dice: Dice) -> AttentionProblem:
     query_length, key_length = _lengths(dice, MOST_WORK.get(dtype, MOST_WORK_OTHERS) // (batch * heads * (width + value_width)))
     causal = dice.one_of(("none", "none", "top-left", "bottom-right"))
     edit = dice.one_of(EDITS if causal == "none" else CAUSAL_EDITS)
-    return AttentionProblem(
+    problem = AttentionProblem(
         batch=batch, heads=heads, kv_heads=kv_heads, query_length=query_length, key_length=key_length, width=width,
         value_width=value_width, dtype=dtype, values=_law(dice, dtype),
         mask=_mask(dice, dice.one_of(MASK_FORMS), key_length) if dice.often(0.5) else None,
@@ -71,6 +74,17 @@ def _attention(dice: Dice) -> AttentionProblem:
         layout=dice.one_of(("transposed", "strided", "expanded", "reversed")) if dice.often(0.2) else "contiguous",
         edits=(Recipe(edit, dice.seed()),) if dice.often(0.4) else (),
     )  # fmt: skip
+    return _with_further(dice, problem)
+
+
+def _with_further(dice: Dice, problem: Problem) -> Any:
+    """Now and then with features that draw for themselves; edits, which may change how many tokens there are, only beside those
+    to which that is nothing."""
+    for feature in features(problem.operation):
+        if dice.often(0.1) and not (feature.positional and problem.edits):
+            value = feature.drawn(problem, dice.between)
+            problem = problem if value == feature.default else problem.but(**{feature.argument: value})
+    return problem
 
 
 def _shared(dice: Dice) -> AttentionProblem:
@@ -127,7 +141,7 @@ def _multi_head(dice: Dice) -> MultiHeadProblem:
     query_length = dice.size(1, 64)
     key_length = query_length if source == "self" else dice.size(1, 64)
     masked = dice.often(0.4)
-    return MultiHeadProblem(
+    problem = MultiHeadProblem(
         batch=batch, heads=heads, query_length=query_length, key_length=key_length, model_width=model, inner_width=inner,
         value_inner_width=value_inner, dtype=dice.one_of(ALL_DTYPES),
         values=Recipe("gaussian", dice.seed(), argument=dice.one_of((None, 0.3, 3.0))), source=source,
@@ -138,6 +152,7 @@ def _multi_head(dice: Dice) -> MultiHeadProblem:
         key_lengths=tuple(dice.between(1, key_length) for _ in range(batch)) if dice.often(0.2) else None,
         edits=(Recipe(dice.one_of(MULTI_HEAD_EDITS), dice.seed()),) if dice.often(0.3) else (),
     )  # fmt: skip
+    return cast(MultiHeadProblem, _with_further(dice, problem))
 
 
 def _sinusoidal(dice: Dice) -> SinusoidalProblem:

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from conformance.features import every_feature
 from conformance.specification import (
     calls,
     combinations,
@@ -46,7 +47,9 @@ _PARTS = (
 @cache
 def requirements() -> dict[str, Requirement]:
     """All requirements by id, area by area, ids ascending within an area."""
-    parts = [with_second_values(requirement) for part in _PARTS for requirement in part.REQUIREMENTS]
+    own = [requirement for part in _PARTS for requirement in part.REQUIREMENTS]
+    of_features = [requirement for feature in every_feature() for requirement in feature.requirements()]
+    parts = [with_second_values(requirement) for requirement in (*own, *of_features)]
     areas = list(dict.fromkeys(requirement.area for requirement in parts))
     ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
     table = {requirement.id: requirement for requirement in ordered}
@@ -59,7 +62,8 @@ def conventions() -> dict[str, Convention]:
     """All conventions by id."""
     from conformance.specification.questions import CONVENTIONS  # they observe with the oracle, which few callers need
 
-    return {convention.id: convention for convention in CONVENTIONS}
+    of_features = (convention for feature in every_feature() for convention in feature.conventions())
+    return {convention.id: convention for convention in (*CONVENTIONS, *of_features)}
 
 
 __all__ = ["SPEC_VERSION", "conventions", "requirements"]

@@ -2,7 +2,7 @@
 
 Each field lists the choices for a field of the problem, the simplest first, since failures shrink towards it; "" stands for
 "absent". ``shapes`` names a set of the palette (palette.py beside this file). Recipes are texts such as ``random.1*0.3`` or
-``permute-keys.1``, without form and seed, which are drawn.
+``permute-keys.1``, without form and seed, which are drawn. ``further``: texts of fields of other features, by their keys.
 """
 
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ class Draw:
     scales: tuple[float | None, ...] = (None,)
     layouts: tuple[str, ...] = ("contiguous",)
     edits: tuple[str, ...] = ("",)
+    further: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class MultiHeadDraw:
     causal: tuple[str, ...] = ("none",)
     key_lengths: bool = False
     edits: tuple[str, ...] = ("",)
+    further: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

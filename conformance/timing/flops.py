@@ -49,11 +49,8 @@ def _after_projections(inputs: MultiHeadInputs) -> AttentionInputs:
     def split(length: int, inner_width: int) -> np.ndarray:
         return np.broadcast_to(np.float32(0), (batch, heads, length, inner_width // heads))
 
-    return AttentionInputs(
-        query=split(query_length, weights.query.shape[1]),
-        key=split(key_length, weights.key.shape[1]),
-        value=split(key_length, weights.value.shape[1]),
-        mask=inputs.mask,
-        causal=inputs.causal,
-        key_lengths=inputs.key_lengths,
+    return inputs.within(
+        split(query_length, weights.query.shape[1]),
+        split(key_length, weights.key.shape[1]),
+        split(key_length, weights.value.shape[1]),
     )

@@ -20,13 +20,6 @@ EDITS = Cookbook("edit")
 _Inputs = TypeVar("_Inputs", AttentionInputs, MultiHeadInputs)
 
 
-def along(array: np.ndarray | None, axis: int, index: np.ndarray) -> np.ndarray | None:
-    """A mask or bias indexed along ``axis`` (negative), unless it is absent, broadcasts there or has no such axis."""
-    if array is None or array.ndim < -axis or array.shape[axis] == 1:
-        return array
-    return np.take(array, index, axis=axis)
-
-
 def index_named(argument: float | None, count: int) -> int:
     """The index that an edit's argument names, the last of ``count`` if it names none."""
     return count - 1 if argument is None else whole(argument) % count
@@ -60,14 +53,14 @@ def _louder(array: np.ndarray, where: Any, stream: Stream, factor: float) -> np.
 def permute_batch(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The batch rows in another order."""
     order = stream.permutation(inputs.query.shape[0])
-    return _reorder(inputs, -4, order, order, lengths=order)
+    return _reorder(inputs, -4, order, order)
 
 
 @EDITS.entry("batch-row")
 def batch_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One batch row alone, number ``*n`` (the last unless said)."""
     row = np.array([index_named(argument, inputs.query.shape[0])])
-    return _reorder(inputs, -4, row, row, lengths=row)
+    return _reorder(inputs, -4, row, row)
 
 
 @EDITS.entry("perturb-batch")
@@ -91,16 +84,12 @@ def permute_heads(inputs: AttentionInputs, stream: Stream, argument: float | Non
     return _reorder(inputs, -3, order, kv_order)
 
 
-def _reorder(
-    inputs: AttentionInputs, axis: int, query: np.ndarray, key: np.ndarray, lengths: np.ndarray | None = None
-) -> AttentionInputs:
+def _reorder(inputs: AttentionInputs, axis: int, query: np.ndarray, key: np.ndarray) -> AttentionInputs:
     return inputs.but(
         query=np.take(inputs.query, query, axis=axis),
         key=np.take(inputs.key, key, axis=axis),
         value=np.take(inputs.value, key, axis=axis),
-        mask=along(inputs.mask, axis, query),
-        bias=along(inputs.bias, axis, query),
-        key_lengths=inputs.key_lengths if lengths is None or inputs.key_lengths is None else inputs.key_lengths[lengths],
+        **inputs.along(axis, query),
     )
 
 
@@ -110,8 +99,7 @@ def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | N
     order = stream.permutation(inputs.query.shape[2])
     return inputs.but(
         query=np.take(inputs.query, order, axis=-2),
-        mask=along(inputs.mask, -2, order),
-        bias=along(inputs.bias, -2, order),
+        **inputs.along(-2, order),
     )
 
 
@@ -119,8 +107,7 @@ def permute_queries(inputs: AttentionInputs, stream: Stream, argument: float | N
 def query_row(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One query alone, number ``*n`` (the last unless said), with its row of mask and bias."""
     row = np.array([index_named(argument, inputs.query.shape[2])])
-    return inputs.but(query=inputs.query[:, :, row], mask=along(inputs.mask, -2, row), bias=along(inputs.bias, -2, row)
-    )  # fmt: skip
+    return inputs.but(query=inputs.query[:, :, row], **inputs.along(-2, row))
 
 
 @EDITS.entry("perturb-query")
@@ -140,8 +127,7 @@ def permute_keys(inputs: AttentionInputs, stream: Stream, argument: float | None
     return inputs.but(
         key=np.take(inputs.key, order, axis=-2),
         value=np.take(inputs.value, order, axis=-2),
-        mask=along(inputs.mask, -1, order),
-        bias=along(inputs.bias, -1, order),
+        **inputs.along(-1, order),
     )
 
 
@@ -172,9 +158,7 @@ def duplicate_keys(inputs: AttentionInputs, stream: Stream, argument: float | No
     return inputs.but(
         key=inputs.key[:, :, twice],
         value=inputs.value[:, :, twice],
-        mask=along(inputs.mask, -1, twice),
-        bias=along(inputs.bias, -1, twice),
-        key_lengths=None if inputs.key_lengths is None else 2 * inputs.key_lengths,
+        **inputs.along(-1, twice),
     )
 
 

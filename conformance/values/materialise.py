@@ -45,10 +45,11 @@ def _attention(problem: AttentionProblem) -> AttentionInputs:
     for recipe in problem.edits:
         inputs = edited(EDITS, recipe, inputs)
     lengths = inputs.query.shape[2], inputs.key.shape[2]
-    if problem.causal != "none" and lengths != (problem.query_length, problem.key_length):
+    moved = [one for one in features(problem.operation) if one.positional and one.name in problem.features]
+    if moved and lengths != (problem.query_length, problem.key_length):
         raise ProblemError(
             f"edits={','.join(map(str, problem.edits))} changes the lengths to {lengths[0]} and {lengths[1]}, "
-            "which does not go with causal: its alignment is meant for the lengths that the problem names."
+            f"which does not go with {moved[0].name}: its alignment is meant for the lengths that the problem names."
         )
     return laid_out(inputs, problem.layout)
 

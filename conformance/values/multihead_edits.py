@@ -14,7 +14,7 @@ from conformance.dtypes import round_to
 from conformance.inputs import MultiHeadInputs
 from conformance.philox import Stream
 from conformance.problem import Cookbook, ProblemError
-from conformance.values.edits import along, index_named, whole
+from conformance.values.edits import index_named, whole
 from conformance.visibility import tokens_as_heads, visible_pairs
 
 MULTI_HEAD_EDITS = Cookbook("edit of multi-head attention")
@@ -32,17 +32,14 @@ def permute_heads(inputs: MultiHeadInputs, stream: Stream, argument: float | Non
     moved: dict[str, Any] = {name: columns(array) for name, array in weights.arrays().items() if not name.startswith("output")}
     if weights.output is not None:
         moved["output"] = np.ascontiguousarray(columns(weights.output.T).T)
-    return inputs.but(weights=weights.but(**moved), mask=along(inputs.mask, -3, order))
+    return inputs.but(weights=weights.but(**moved), **inputs.along(-3, order))
 
 
 @MULTI_HEAD_EDITS.entry("batch-row")
 def batch_row(inputs: MultiHeadInputs, stream: Stream, argument: float | None) -> MultiHeadInputs:
     """One batch row alone, number ``*n`` (the last unless said)."""
     row = np.array([index_named(argument, inputs.query.shape[0])])
-    return _tokens(inputs, lambda array: array[row]).but(
-        mask=along(inputs.mask, -4, row),
-        key_lengths=None if inputs.key_lengths is None else inputs.key_lengths[row],
-    )
+    return _tokens(inputs, lambda array: array[row]).but(**inputs.along(-4, row))
 
 
 @MULTI_HEAD_EDITS.entry("loud-hidden")
