@@ -123,7 +123,7 @@ class Subject:
         One place is enough to know it, but for the alignment: a triangle that does not lie the same everywhere is not used.
         """
         if identifier not in self.conventions:
-            everywhere = identifier == "CON-ALIGNMENT"
+            everywhere = identifier.endswith("-ALIGNMENT")
             observed = self.observation(identifier, "all" if everywhere else "first")
             answer = observed and (observed.answer if everywhere else observed.first)
             self.conventions[identifier] = answer or "unsupported"

@@ -12,7 +12,7 @@ Condition = Callable[[Any], bool]  # of a problem of any operation
 FEW = 1 / 3  # of the passing problems
 TILES = (16, 32, 64, 128, 256, 512, 1024)
 FEATURES: dict[str, str] = {
-    **{one.name: f"with {one.words}" for one in features("attention") if one.words},
+    **{one.name: one.condition for one in features("attention") if one.condition},
     "grouped-heads": "with grouped heads",
     "value-width": "where the widths of key and value differ",
     "cross-length": "where the lengths of query and key differ",

@@ -45,7 +45,7 @@ class Added:
 
 class Bias(Feature):
     name = argument = "bias"
-    words = "a bias"
+    condition = "with a bias"
     aliases = ("attn_bias", "attention_bias", "score_bias", "logits_bias")
     operations = ("attention",)
     of_scores = Added()

@@ -19,7 +19,7 @@ class Causal(Feature):
     aliases = ("is_causal", "use_causal_mask", "use_causal", "unidirectional")
     ways = ("native", "mask", "bias")
     default = "none"
-    words = "a causal limit"
+    condition = "with a causal limit"
     positional = True
     field = Field(
         key="causal", kind=Word(CAUSAL), names=("causal",), defaults=("none",), frozen=True,

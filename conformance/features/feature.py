@@ -21,7 +21,7 @@ class Feature:
     ``argument`` how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
     function is called, which released libraries call by the ``aliases``; ``ways`` those in which it is asked for, by preference,
     where an implementation does not say otherwise (conformance/routes.py). ``polarity``: the convention that says whether True
-    means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``words``: as in "with a
+    means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in "with a
     mask". ``positional``: it counts tokens, so that no edit may change how many there are.
 
     ``of_scores`` is a stage of the computation (conformance/oracle/stages.py) that comes before those of the features that it
@@ -37,7 +37,7 @@ class Feature:
     aliases: ClassVar[tuple[str, ...]] = ()
     ways: ClassVar[tuple[str, ...]] = ("native",)
     polarity: ClassVar[str] = ""
-    words: ClassVar[str] = ""
+    condition: ClassVar[str] = ""
     positional: ClassVar[bool] = False
     of_scores: ClassVar[Any] = None
     of_logits: ClassVar[Any] = None

@@ -19,7 +19,7 @@ class KeyLengths(Feature):
         *("seqlens_k", "memory_lengths", "valid_lens"),
     )
     ways = ("native", "padding", "mask", "bias")
-    words = "key lengths"
+    condition = "with key lengths"
     field = Field(
         key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
         asks={"key-lengths": lambda problem: problem.key_lengths is not None},

@@ -18,7 +18,7 @@ MASKS = Cookbook("mask")  # each kind is a function of conformance/values/masks.
 
 class Mask(Feature):
     name = argument = "mask"
-    words = "a mask"
+    condition = "with a mask"
     aliases = ("attn_mask", "attention_mask", "atten_mask", "src_mask")
     ways = ("native", "padding", "bias")
     polarity = "CON-POLARITY"

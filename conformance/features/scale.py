@@ -11,7 +11,7 @@ class Scale(Feature):
     name = argument = "scale"
     aliases = ("sm_scale", "softmax_scale", "scaling", "attn_scale", "attention_scale", "qk_scale", "scale_factor")
     operations = ("attention",)
-    words = "a scale given"
+    condition = "with a scale given"
     field = Field(
         key="scale", kind=Number(), names=("scale",), defaults=(None,), frozen=True,
         asks={"scale": lambda problem: problem.scale is not None},
