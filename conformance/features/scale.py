@@ -1,5 +1,7 @@
 """A scale of the products of queries and keys that is given, in place of 1/√d."""
 
+from typing import ClassVar
+
 from conformance.features.feature import Feature
 from conformance.problem.fields import Field, Number
 
@@ -8,6 +10,8 @@ class Scale(Feature):
     name = argument = "scale"
     aliases = ("sm_scale", "softmax_scale", "scaling", "attn_scale", "attention_scale", "qk_scale", "scale_factor")
     operations = ("attention",)
+    words = "a given scale"
+    alone: ClassVar = {"attention": ("ATT-SCALE-005",)}
     field = Field(
         key="scale", kind=Number(), names=("scale",), defaults=(None,), frozen=True,
         asks={"scale": lambda problem: problem.scale is not None},
