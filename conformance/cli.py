@@ -295,7 +295,7 @@ def faults(
 ) -> ExitCode:
     """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
     from conformance.diagnosis import command as diagnosis
-    from conformance.faults import command
+    from conformance.evaluation import command
 
     if diagnose:
         return diagnosis.diagnose(only, out, processes)

@@ -8,9 +8,9 @@ from conformance.adapter import Implementation, Support
 from conformance.bias import OF_SCALE, biases, derivative_by_scale, directions
 from conformance.checks.procedures import PROCEDURES
 from conformance.dtypes import round_to
-from conformance.faults import rules
+from conformance.evaluation import rules
+from conformance.evaluation.honest_list import variants
 from conformance.faults.functions import CONVENTIONS, attention, implementation_of
-from conformance.faults.honest_list import variants
 from conformance.faults.model import Fault
 from conformance.faults.steps import default_scale
 from conformance.harness import Subject

@@ -8,8 +8,8 @@ import pytest
 from conformance.adapter import Implementation, Support
 from conformance.checks.procedures import PROCEDURES
 from conformance.errors import UsageError
+from conformance.evaluation.honest_list import variants
 from conformance.faults.functions import CONVENTIONS, attention, multi_head_attention
-from conformance.faults.honest_list import variants
 from conformance.harness import Subject
 from conformance.inputs import MultiHeadInputs
 from conformance.judging import Judge

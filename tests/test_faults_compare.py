@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from conformance.dtypes import round_to
-from conformance.faults import catalogue, compare, plain, rules
+from conformance.evaluation import compare, plain, rules
+from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.oracle import expect
 from conformance.problem import parse

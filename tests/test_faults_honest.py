@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.dtypes import DTYPES
-from conformance.faults import alarms
-from conformance.faults.honest_list import specs, variants
+from conformance.evaluation import alarms
+from conformance.evaluation.honest_list import specs, variants
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.problem import parse

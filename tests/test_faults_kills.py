@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from conformance.dtypes import DTYPES
+from conformance.evaluation import kill_tables, kills
 from conformance.exit_codes import ExitCode
-from conformance.faults import catalogue, kill_tables, kills, kinds
+from conformance.faults import catalogue, kinds
 from conformance.faults.honest import compute
 from conformance.faults.model import Fault
-from conformance.faults.pending import PENDING
 from conformance.faults.steps import attend
 from conformance.judging import Judge
 from conformance.specification import requirements
@@ -158,14 +158,6 @@ def test_the_catalogue_is_sound():
 def test_likeness_is_mutual():
     for fault in catalogue().values():
         assert all(fault.id in catalogue()[other].alike for other in fault.alike), fault.id
-
-
-def test_pending_kinds_say_what_they_wait_for_and_where_it_was_seen():
-    assert {kind.kind for kind in PENDING} >= {"gradients", "sliding-window", "rotary-embedding", "cache", "alibi"}
-    assert len({kind.kind for kind in PENDING}) == len(PENDING)
-    sources = [source for kind in PENDING for source in kind.sources]
-    assert len(sources) == len(set(sources)) >= 50
-    assert all(": https://" in source for source in sources)
 
 
 def test_a_fault_that_a_single_case_catches_is_thin_and_the_case_is_named(judge):

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.faults import catalogue, kills
+from conformance.evaluation import kills
+from conformance.faults import catalogue
 from conformance.judging import Judge
 from conformance.specification import requirements
 from conformance.specification.model import nothing

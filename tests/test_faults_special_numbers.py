@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from conformance.dtypes import DTYPES
+from conformance.evaluation.kills import try_fault
 from conformance.faults import biased, relations, special_numbers
 from conformance.faults.honest import compute
-from conformance.faults.kills import try_fault
 from conformance.judging import Judge
 from conformance.problem import parse
 from conformance.values import materialise

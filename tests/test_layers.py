@@ -35,6 +35,7 @@ LAYERS = (
     "unreached",
     "soak",
     "faults",
+    "evaluation",
     "soak.__main__",
     "diagnosis",
     "reports",

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from conformance.diagnosis.measure import diagnose_all, jobs_for, report
+from conformance.evaluation.command import with_bar, write
+from conformance.evaluation.kills import chosen
 from conformance.exit_codes import ExitCode
-from conformance.faults.command import with_bar, write
-from conformance.faults.kills import chosen
 from conformance.terminal_text import say
 
 

@@ -25,11 +25,11 @@ from conformance.diagnosis.lower_accuracy import in_float32
 from conformance.diagnosis.model import Diagnosis, Finding
 from conformance.diagnosis.simulation import Predictor
 from conformance.diagnosis.trial import Bearing, bearing
+from conformance.evaluation.honest_list import variants
+from conformance.evaluation.kills import FIXED, QUICK, judge_of_process
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
 from conformance.faults.functions import PROFILE, implementation_of
-from conformance.faults.honest_list import variants
-from conformance.faults.kills import FIXED, QUICK, judge_of_process
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.inputs import Inputs

@@ -1,7 +1,7 @@
 """A bias, added to the scaled scores; −∞ in it hides."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -49,6 +49,11 @@ class Bias(Feature):
     aliases = ("attn_bias", "attention_bias", "score_bias", "logits_bias")
     operations = ("attention",)
     of_scores = Added()
+    words = "the bias"
+    alone: ClassVar = {"attention": ("ATT-MASK-007", "ATT-MASK-019", "ATT-MASK-020")}
+    beside: ClassVar = {
+        "attention": {"mask": ("ATT-MASK-019",), "causal": ("ATT-MASK-020",), "key-lengths": ("ATT-MASK-042",)},
+    }
     field = Field(
         key="bias", kind=OneRecipe(forms=MASK_FORMS), names=("bias",), defaults=(None,), parameter=False,
         asks={"bias": lambda problem: problem.bias is not None},

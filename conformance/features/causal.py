@@ -1,7 +1,7 @@
 """The causal limit: a query sees the keys up to its own place, which lies where the alignment says."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -21,6 +21,15 @@ class Causal(Feature):
     default = "none"
     condition = "with a causal limit"
     positional = True
+    words = "the causal limit"
+    alone: ClassVar = {
+        "attention": tuple(f"ATT-MASK-{number:03}" for number in (9, 35, 10, 11, 12, 13)),
+        "multi_head_attention": ("ATT-HEAD-021",),
+    }
+    beside: ClassVar = {
+        "attention": {"mask": ("ATT-MASK-016", "ATT-MASK-040")},
+        "multi_head_attention": {"mask": ("ATT-HEAD-035",), "key-lengths": ("ATT-HEAD-035", "ATT-HEAD-039")},
+    }
     field = Field(
         key="causal", kind=Word(CAUSAL), names=("causal",), defaults=("none",), frozen=True,
         asks={"causal": lambda problem: problem.causal != "none"},
@@ -51,6 +60,12 @@ class Causal(Feature):
             yield self.parameter, True
             if implementation.has("alignment") and inputs.causal != "default":
                 yield "alignment", inputs.causal
+
+    def plain(self) -> dict[str, Any]:
+        return {self.parameter: False, "alignment": "top-left"}
+
+    def read(self, named: Mapping[str, Any]) -> Any:
+        return named["alignment"] if named[self.parameter] else self.default
 
     def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         """In an open alignment natively alone, since what is observed there is the implementation's own default; and where it is

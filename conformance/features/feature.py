@@ -1,7 +1,7 @@
 """What a variant of attention is: its argument, its field of a problem, what it hides, how functions are asked for it."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -16,6 +16,25 @@ OF_BOTH = ("attention", "multi_head_attention")
 Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a framework
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wrong:
+    """A way to get a feature wrong, of which conformance/faults makes a fault of each operation in ``requirements``.
+
+    Either ``rewrite``, of the inputs of attention into others, or ``chain``, of the stages of conformance/oracle/stages.py into
+    others. ``needs``: what a problem must have beside the feature. In multi-head attention it is done to the heads, and its id
+    begins with ``multi-head-``.
+    """
+
+    id: str
+    sentence: str
+    requirements: Mapping[str, tuple[str, ...]]
+    sources: tuple[str, ...] = ()
+    needs: frozenset[str] = frozenset()
+    dtypes: tuple[str, ...] = ()  # all of them
+    rewrite: Callable[[Any], Any] | None = None
+    chain: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+
+
 class Feature:
     """A variant of attention, one module of this folder. ``name`` is its word where implementations say what they offer;
     ``argument`` how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
@@ -26,7 +45,11 @@ class Feature:
 
     ``of_scores`` is a stage of the computation (conformance/oracle/stages.py) that comes before those of the features that it
     ``precedes``; ``of_logits`` one behind all of these, before the softmax. What it brings for later rooms (requirements,
-    conventions, faults) is made when they ask for it."""
+    conventions, faults) is made when they ask for it.
+
+    ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
+    it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
+    made from these (conformance/faults/of_features.py)."""
 
     name: ClassVar[str]
     argument: ClassVar[str]
@@ -42,6 +65,9 @@ class Feature:
     of_scores: ClassVar[Any] = None
     of_logits: ClassVar[Any] = None
     precedes: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[str] = ""
+    alone: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    beside: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
 
     def __init_subclass__(cls) -> None:
         cls.parameter = cls.parameter or cls.argument
@@ -119,14 +145,22 @@ class Feature:
         """Its own conventions."""
         return ()
 
-    def faults(self) -> Iterable[Any]:
-        """Its own faults (conformance/faults)."""
-        return ()
-
     def passed(self, inputs: Any, implementation: Any, to: Conversion, known: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
         """The arguments of a call by the suite's names, where it is asked for; ``known``: answers of conventions."""
         value = getattr(inputs, self.argument)
         yield self.parameter, to(value) if isinstance(value, np.ndarray) else value
+
+    def plain(self) -> dict[str, Any]:
+        """The parameters by which a plain function is asked for it, with their defaults."""
+        return {self.parameter: self.default}
+
+    def read(self, named: Mapping[str, Any]) -> Any:
+        """The argument that a call of such a function asks for, ``named`` its parameters: what ``passed`` has made of it."""
+        return named[self.parameter]
+
+    def faults(self) -> tuple[Wrong, ...]:
+        """Ways to get it wrong beyond leaving it out; made when they are asked for."""
+        return ()
 
     def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         """Whether the implementation, which offers what ``way`` needs, can be asked for what ``problem`` says in that way."""

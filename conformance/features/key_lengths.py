@@ -1,7 +1,7 @@
 """Key lengths: how many leading keys each batch row has."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -20,6 +20,15 @@ class KeyLengths(Feature):
     )
     ways = ("native", "padding", "mask", "bias")
     condition = "with key lengths"
+    words = "key lengths"
+    alone: ClassVar = {
+        "attention": ("ATT-MASK-017", "ATT-MASK-018", "ATT-MASK-039"),
+        "multi_head_attention": ("ATT-HEAD-022",),
+    }
+    beside: ClassVar = {
+        "attention": {"mask": ("ATT-MASK-018",), "causal": ("ATT-MASK-018",)},
+        "multi_head_attention": {"mask": ("ATT-HEAD-039",)},
+    }
     field = Field(
         key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
         asks={"key-lengths": lambda problem: problem.key_lengths is not None},

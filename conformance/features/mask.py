@@ -1,7 +1,7 @@
 """A boolean mask: True where a query may attend."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -22,6 +22,11 @@ class Mask(Feature):
     aliases = ("attn_mask", "attention_mask", "atten_mask", "src_mask")
     ways = ("native", "padding", "bias")
     polarity = "CON-POLARITY"
+    words = "the mask"
+    alone: ClassVar = {
+        "attention": tuple(f"ATT-MASK-{number:03}" for number in (1, 2, 3, 4, 5, 26, 27, 28, 29, 37)),
+        "multi_head_attention": ("ATT-HEAD-023",),
+    }
     field = Field(
         key="mask", kind=OneRecipe(forms=MASK_FORMS), names=("mask",), defaults=(None,), parameter=False,
         asks={"mask": lambda problem: problem.mask is not None},

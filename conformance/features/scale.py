@@ -1,6 +1,6 @@
 """A scale of the products of queries and keys that is given, in place of 1/√d."""
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from conformance.features.feature import Feature
 from conformance.problem.fields import Field, Number
@@ -12,6 +12,8 @@ class Scale(Feature):
     aliases = ("sm_scale", "softmax_scale", "scaling", "attn_scale", "attention_scale", "qk_scale", "scale_factor")
     operations = ("attention",)
     condition = "with a scale given"
+    words = "a given scale"
+    alone: ClassVar = {"attention": ("ATT-SCALE-005",)}
     field = Field(
         key="scale", kind=Number(), names=("scale",), defaults=(None,), frozen=True,
         asks={"scale": lambda problem: problem.scale is not None},

@@ -5,8 +5,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from conformance.command import Ending
+from conformance.evaluation.honest_list import specs
 from conformance.exit_codes import ExitCode, exit_code
-from conformance.faults.honest_list import specs
 from conformance.run_options import DEFAULT_SEED, LARGEST_SEED
 from conformance.soak import HONEST, render, soak
 from conformance.terminal_text import say

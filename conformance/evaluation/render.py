@@ -1,4 +1,4 @@
-"""Renders the catalogue to ``docs/faults.md``: ``python -m conformance.faults.render [faults.json]`` writes it anew.
+"""Renders the catalogue to ``docs/faults.md``: ``python -m conformance.evaluation.render [faults.json]`` writes it anew.
 
 The first part says what the catalogue says, and a test keeps it fresh. The second was measured: it comes from the ``faults.json``
 that ``attention-conformance faults --out`` wrote, and stays as it is where none is given.
@@ -12,18 +12,17 @@ from pathlib import Path
 
 from conformance import files
 from conformance.dtypes import DTYPES
+from conformance.evaluation.kill_tables import judged_trials
+from conformance.evaluation.kills import Kill, Trial, margins
 from conformance.faults import kinds
-from conformance.faults.kill_tables import judged_trials
-from conformance.faults.kills import Kill, Trial, margins
 from conformance.faults.model import Fault
-from conformance.faults.pending import PENDING
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 MEASURED = "## First detection"
 
 _HEAD = """# Faults
 
-Made from `conformance/faults/` by `python -m conformance.faults.render`: do not edit.
+Made from `conformance/faults/` by `python -m conformance.evaluation.render`: do not edit.
 
 Each fault is a known way to get attention wrong, as a small executable variant. `attention-conformance faults` runs all of them
 as implementations through the real checks: each must be caught in the quick tier, in every dtype in which it can be seen, by a
@@ -37,7 +36,7 @@ def render() -> str:
     """The part that the catalogue decides."""
     count = sum(len(faults) for faults in kinds().values())
     body = [line for kind, faults in kinds().items() for line in _kind(kind, faults)]
-    return "\n".join([_HEAD, f"{count} faults of {len(kinds())} kinds.", "", *body, *_pending()]) + "\n"
+    return "\n".join([_HEAD, f"{count} faults of {len(kinds())} kinds.", "", *body]) + "\n"
 
 
 def _kind(kind: str, faults: Iterable[Fault]) -> Iterator[str]:
@@ -73,13 +72,6 @@ def _source(source: str) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _pending() -> Iterator[str]:
-    yield from ("## Pending", "", "Seen in public, and to be added once the suite has what they concern.", "")
-    for kind in PENDING:
-        yield f"- **{kind.kind}** ({kind.waits_for})"
-        yield from (f"  - {sentence} ({_source(source)})" for sentence, source in kind.faults)
 
 
 def measured(trials: Sequence[Trial]) -> str:

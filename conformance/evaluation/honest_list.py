@@ -6,8 +6,8 @@ import numpy as np
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
-from conformance.faults import honest_merges as merges
-from conformance.faults import honest_variants as plain
+from conformance.evaluation import honest_merges as merges
+from conformance.evaluation import honest_variants as plain
 from conformance.faults.functions import CONVENTIONS, attention
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.problem import LAYOUTS

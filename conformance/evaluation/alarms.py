@@ -10,9 +10,9 @@ from conformance import registry
 from conformance.accuracy import Accuracy, AccuracyEntry
 from conformance.adapter import Implementation
 from conformance.checks.items import ItemResult, ItemRun
+from conformance.evaluation.honest_list import variants
+from conformance.evaluation.kills import QUICK
 from conformance.expectations import builtin_expectations
-from conformance.faults.honest_list import variants
-from conformance.faults.kills import QUICK
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.run_options import DEFAULT_SEED

@@ -14,12 +14,13 @@ from conformance.cases.golden import load_cases
 from conformance.cases.random import corpus
 from conformance.dtypes import float_type
 from conformance.errors import Unsupported
+from conformance.evaluation import plain
+from conformance.evaluation.kills import QUICK, judge_of_process
+from conformance.evaluation.rules import RULES, Reference, accepts, applicable, reference
 from conformance.expectations import builtin_expectations
-from conformance.faults import catalogue, plain
+from conformance.faults import catalogue
 from conformance.faults.functions import implementation_of
-from conformance.faults.kills import QUICK, judge_of_process
 from conformance.faults.model import Fault
-from conformance.faults.rules import RULES, Reference, accepts, applicable, reference
 from conformance.harness import Subject
 from conformance.inputs import Inputs
 from conformance.judging import Failed

@@ -9,7 +9,7 @@ import msgspec
 from tabulate import tabulate
 
 from conformance.dtypes import DTYPES
-from conformance.faults.kills import Kill, KillMatrix, Trial
+from conformance.evaluation.kills import Kill, KillMatrix, Trial
 from conformance.specification import requirements
 
 WEAKEST = 10  # faults whose margins are shown

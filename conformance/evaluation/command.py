@@ -9,9 +9,9 @@ from rich.progress import Progress
 
 from conformance import files
 from conformance.errors import UsageError
+from conformance.evaluation import alarms, kill_tables, kills
+from conformance.evaluation import compare as comparison
 from conformance.exit_codes import ExitCode, exit_code
-from conformance.faults import alarms, kill_tables, kills
-from conformance.faults import compare as comparison
 from conformance.specification.coverage import coverage, sentences, table
 from conformance.terminal_text import say
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from jaxtyping import Float
 
-from conformance.faults.honest_variants import LOG2_E, Tensors, divide, parts, scores_of, tensors_of, top_of
+from conformance.evaluation.honest_variants import LOG2_E, Tensors, divide, parts, scores_of, tensors_of, top_of
 from conformance.inputs import AttentionInputs
 
 Array = np.ndarray
