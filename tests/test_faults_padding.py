@@ -1,7 +1,5 @@
 """Faults of key lengths, hidden keys and empty rows: each shows where it can and does what its sentence says."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -30,7 +28,7 @@ def test_is_wrong_in_values_only(name):
     assert_wrong_in_values_only(FAULTS[name])
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.rewrite is not None])
 def test_the_oracle_knows_what_it_gives(name):
     assert_known_to_the_oracle(FAULTS[name])
 
@@ -74,7 +72,7 @@ def test_lengths_from_the_end_show_the_last_keys():
 def test_a_little_weight_shows_only_beside_a_loud_hidden_value():
     fault = FAULTS["hidden-keys-keep-a-little-weight"]
     quiet = with_lengths(5, 12)
-    loud = replace(quiet, value=np.where(np.arange(13)[:, None] == 12, np.float32(1e4), quiet.value))
+    loud = quiet.but(value=np.where(np.arange(13)[:, None] == 12, np.float32(1e4), quiet.value))
     assert np.abs(fault.output(quiet) - compute(quiet)).max() < 1e-3
     assert np.abs(fault.output(loud) - compute(loud)).min() > 0.05
 

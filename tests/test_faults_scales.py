@@ -1,7 +1,5 @@
 """Faults of the scale: each shows where it can, and is the right computation with the scale that its sentence names."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -26,7 +24,7 @@ def test_shows_where_it_can_and_nowhere_else(name):
     assert_shows_where_it_can(FAULTS[name])
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.rewrite is not None])
 def test_the_oracle_knows_what_it_gives(name):
     assert_known_to_the_oracle(FAULTS[name])
 
@@ -99,7 +97,7 @@ def test_a_scale_is_lost_on_its_path_only(path, fields):
     on, off = inputs_with(**fields), inputs_with()
     given_on, given_off = inputs_with(0.5, **fields), inputs_with(0.5)
     missing, ignored = FAULTS[f"scale-missing-{path}"], FAULTS[f"scale-ignored-{path}"]
-    np.testing.assert_array_equal(missing.output(on), compute(replace(on, scale=1.0)))
+    np.testing.assert_array_equal(missing.output(on), compute(on.but(scale=1.0)))
     np.testing.assert_array_equal(ignored.output(given_on), compute(on))
     for fault, untouched in ((missing, off), (missing, given_on), (ignored, given_off), (ignored, on)):
         np.testing.assert_array_equal(fault.output(untouched), compute(untouched))
