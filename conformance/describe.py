@@ -19,7 +19,7 @@ from conformance.oracle.profiles import DECLARABLE, UNDECLARED
 from conformance.own_sizes import facts_of
 from conformance.records.distribution import distribution_of
 from conformance.routes import offered_ways
-from conformance.specification import conventions, requirements
+from conformance.specification import WITHDRAWN, conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
 from conformance.specification.observing import MIXED, Observation
 
@@ -92,6 +92,8 @@ def explain(identifier: str) -> str:
         return _golden_case(case_of(name))
     if name in requirements():
         return _requirement(requirements()[name])
+    if name in WITHDRAWN:
+        raise UsageError(f"{name} is withdrawn, since nothing could fail it: see {WITHDRAWN[name]}.")
     if name in conventions():
         return _convention(conventions()[name])
     if identifier in catalogue():

@@ -38,7 +38,7 @@ def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]
     assert number is not None
     counted: Counter[Hashable] = Counter()
     for requirement in requirements().values():
-        if requirement.operation == implementation.operation and requirement.check != "refuses":
+        if requirement.operation == implementation.operation:
             for problem in requirement.designed():
                 if _is_offered(problem, implementation):
                     try:

@@ -248,6 +248,8 @@ def judged(*values: float, **changes: Any) -> list[Line]:
         ((0.2, 0.4), (0.2, 0.3), Kind.MORE_ACCURATE),
         ((0.2, 0.4), (0.2, 0.49), None),
         ((0.001, 0.002), (0.004, 0.009), None),  # all below a hundredth of the budget
+        ((0.01, 0.01), (0.012, 0.012), None),
+        ((0.01, 0.01), (0.013, 0.013), Kind.LESS_ACCURATE),  # beyond a hundredth it counts at once
         ((0.0, 0.0), (0.0, 0.2), Kind.LESS_ACCURATE),
     ],
 )

@@ -178,7 +178,7 @@ def outcomes(identifier: str, function: Callable) -> list[Outcome]:
 
 def is_designed(requirement: Requirement) -> bool:
     """Whether it has problems of its own, whoever is asked, and answers to them."""
-    return requirement.check != "refuses" and requirement.designed is not nothing
+    return requirement.designed is not nothing
 
 
 @pytest.mark.parametrize("area", ["OUT", "SCALE", "MASK", "HEAD", "NUM"])

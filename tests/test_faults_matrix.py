@@ -13,7 +13,7 @@ from conformance.specification.model import nothing
 EVERY = 17  # no multiple of the number of dtypes, so that each dtype has its turn
 PAIRS = [(fault, dtype) for fault in catalogue().values() if not fault.equivalent for dtype in fault.dtypes]
 # Those whose problems depend on the implementation alone are tested in test_own_sizes.py.
-TESTING = [key for key, one in requirements().items() if one.check != "refuses" and one.designed is not nothing]
+TESTING = [key for key, one in requirements().items() if one.designed is not nothing]
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def test_is_wrong_in_values_only(name):
     assert_wrong_in_values_only(FAULTS[name])
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.rewrite is not None])
 def test_the_oracle_knows_what_it_gives(name):
     assert_known_to_the_oracle(FAULTS[name])
 

@@ -62,7 +62,7 @@ def test_shows_where_it_can_and_nowhere_else(name):
     assert_shows_only_where_it_can(FAULTS[name], [*ORDINARY, *LARGE, *(LAYOUTS if FAULTS[name] in STRIDES else ())])
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if FAULTS[name] not in STRIDES])
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.rewrite is not None and fault not in STRIDES])
 def test_the_oracle_knows_what_it_gives(name):
     assert_known_to_the_oracle(FAULTS[name], ORDINARY)
 

@@ -82,7 +82,7 @@ def attention(query, key, value, weights, *, num_heads, mask=None, causal=False,
 
 attention.conformance = Support(operation="multi_head_attention", lacks={{{lacks!r}}})
 """
-    _, run = run_of(tmp_path, text, "-k", "ATT-HEAD-031")
+    _, run = run_of(tmp_path, text, "-k", "ATT-HEAD-030")
     assert run is not None
     assert told in reports.verdict(run)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -44,8 +45,42 @@ def test_drawing_again_draws_the_same_and_another_seed_does_not():
     assert texts("ATT-OUT-004", seed=12) != first
 
 
-def test_requirements_with_equal_draws_get_other_problems():
-    assert not set(texts("ATT-MASK-026", examples=8)) & set(texts("ATT-MASK-027", examples=8))
+def alike() -> list[tuple[str, ...]]:
+    """The requirements that may draw the same."""
+    found = defaultdict(list)
+    for requirement in RANDOM:
+        found[requirement.random].append(requirement.id)
+    return [tuple(identifiers) for identifiers in found.values() if len(identifiers) > 1]
+
+
+@pytest.mark.parametrize("identifiers", alike(), ids=" ".join)
+def test_requirements_with_equal_draws_get_other_problems(identifiers):
+    drawn = [set(texts(identifier, examples=8)) for identifier in identifiers]
+    assert all(drawn) and not set.intersection(*drawn)
+    assert len(set.union(*drawn)) == sum(map(len, drawn))
+
+
+def test_a_requirement_draws_by_its_id():
+    one = requirements()["ATT-OUT-004"]
+    drawn = [
+        {
+            problem.text
+            for example in corpus(replace(one, id=name), examples=8, seed=11, free=True)
+            for problem in example.problems
+        }
+        for name in ("ATT-OUT-998", "ATT-OUT-999")
+    ]
+    assert all(drawn) and not drawn[0] & drawn[1]
+
+
+@pytest.mark.parametrize("requirement", RANDOM, ids=lambda requirement: requirement.id)
+def test_no_two_variants_share_their_numbers(requirement):
+    """Else most of them would find what the first has found."""
+    for example in corpus(requirement, examples=3, seed=2, free=True):
+        assert len({problem.values.seed for problem in example.problems}) == VARIANTS
+        for problem in example.problems:
+            beside = (getattr(problem, "mask", None), getattr(problem, "bias", None), *getattr(problem, "edits", ()))
+            assert {recipe.seed for recipe in beside if recipe is not None} <= {problem.values.seed}
 
 
 def test_palette_shapes_come_first_whether_or_not_free_ones_follow():

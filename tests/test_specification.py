@@ -14,8 +14,8 @@ from conformance.features.mask import MASKS
 from conformance.golden_tool.definitions import FILE_OF_AREA
 from conformance.inputs import AttentionInputs, SinusoidalInputs
 from conformance.oracle import expect
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, parse
-from conformance.specification import conventions, render, requirements
+from conformance.problem import MultiHeadProblem, Problem, parse
+from conformance.specification import WITHDRAWN, conventions, render, requirements
 from conformance.specification.few import few
 from conformance.specification.model import AREAS, CHECKS
 from conformance.values import materialise
@@ -26,12 +26,11 @@ from conformance.values.multihead_edits import MULTI_HEAD_EDITS
 DESIGNED = [
     (requirement, problem) for requirement in requirements().values() for problem in requirement.designed()
 ]  # fmt: skip
-VALID = [(requirement, problem) for requirement, problem in DESIGNED if requirement.check != "refuses"]
 
 
 def test_ids_are_permanent_in_form_and_unbroken_in_each_area():
     numbers: dict[str, list[int]] = {}
-    for identifier in requirements():
+    for identifier in (*requirements(), *WITHDRAWN):
         match = re.fullmatch(r"ATT-(OUT|SCALE|MASK|HEAD|NUM|POS)-(\d{3})", identifier)
         assert match, identifier
         numbers.setdefault(match[1], []).append(int(match[2]))
@@ -79,9 +78,9 @@ def test_every_designed_problem_comes_back_from_its_text():
         assert again.text == problem.text
 
 
-def test_every_valid_designed_problem_materialises_and_has_a_finite_budget():
+def test_every_designed_problem_materialises_and_has_a_finite_budget():
     special = {"put-query", "put-key", "put-value", "hidden-key", "hidden-value"}
-    for requirement, problem in VALID:
+    for requirement, problem in DESIGNED:
         inputs = materialise(problem)
         edits = set() if isinstance(inputs, SinusoidalInputs) else {edit.name for edit in problem.edits}
         finite = all(np.isfinite(array.astype(np.float64)).all() for name, array in inputs.arrays().items() if name != "bias")
@@ -96,18 +95,19 @@ def test_every_valid_designed_problem_materialises_and_has_a_finite_budget():
 
 
 def test_inputs_of_contiguous_problems_are_contiguous():
-    for _, problem in VALID:
+    for _, problem in DESIGNED:
         if getattr(problem, "layout", "contiguous") == "contiguous":
             assert all(array.flags.c_contiguous for array in materialise(problem).arrays().values()), problem.text
 
 
-def test_refused_problems_are_invalid_by_their_heads():
-    refused = [problem for requirement, problem in DESIGNED if requirement.check == "refuses"]
-    assert {type(problem) for problem in refused} == {AttentionProblem, MultiHeadProblem}
-    for problem in refused:
-        divided = problem.inner_width if isinstance(problem, MultiHeadProblem) else problem.heads
-        divisor = problem.heads if isinstance(problem, MultiHeadProblem) else problem.kv_heads
-        assert divided % divisor
+def test_what_is_asked_of_heads_that_do_not_divide_is_such_a_request():
+    for identifier in ("CON-GROUPS-REFUSED", "CON-WIDTH-REFUSED"):
+        for question in conventions()[identifier].questions.values():
+            forms = list(question.problems())
+            for problem in [*forms, *(place.change(form) for form in forms for place in question.places)]:
+                divided = problem.inner_width if isinstance(problem, MultiHeadProblem) else problem.heads
+                divisor = problem.heads if isinstance(problem, MultiHeadProblem) else problem.kv_heads
+                assert divided % divisor, problem.text
 
 
 def test_every_recipe_is_used_by_a_designed_case_or_a_draw():
@@ -132,7 +132,7 @@ def _recipes(problem: Problem) -> list[str]:
 def test_few_shapes_serve_many_cases():
     """Frameworks that compile do so once per signature: each costs jax-nn-sdpa about 0.2 s of a processor."""
     signatures = set()
-    asked = [problem for r in requirements().values() if r.check != "refuses" for problem in few(r)]
+    asked = [problem for r in requirements().values() for problem in few(r)]
     for problem in asked:
         inputs = materialise(problem)
         if isinstance(inputs, AttentionInputs):

@@ -75,7 +75,6 @@ class _Tally:
     features: set[str] = field(default_factory=set)  # that were lacking
     inside: float = 0.0
     bitwise: list[bool] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     pictures: int = 0
 
 
@@ -142,9 +141,9 @@ class ItemRun:
     def _fitted(self, stratum: Stratum, problem: Problem) -> Problem:
         """The problem that is put in place of ``problem``: itself, or the nearest within the limits of shapes.
 
-        Golden problems are frozen, and invalid requests are what they are. Raises LeftOut where there is none.
+        Golden problems are frozen. Raises LeftOut where there is none.
         """
-        if stratum == "golden" or self.requirement.check == "refuses":
+        if stratum == "golden":
             return problem
         return self.subject.fitted(problem, turn=problem.values.seed // VARIANTS if stratum == "random" else 0)
 
@@ -197,8 +196,6 @@ class ItemRun:
             if judgement.bitwise is not None:
                 tally.bitwise.append(judgement.bitwise)
         counting = worst(judgements)
-        if self.requirement.check == "refuses":
-            tally.notes.append(counting.verdict.message)
         return self._note(stratum, problem, counting)
 
     def _note(self, stratum: Stratum, problem: Problem, judgement: Judgement) -> bool:
@@ -302,8 +299,6 @@ class ItemRun:
         observations: dict[str, str | bool | int | float] = {}
         if tally.bitwise:
             observations["repeats_bitwise"] = all(tally.bitwise)
-        if tally.notes:
-            observations["invalid_request"] = tally.notes[0]
         item = Item(
             requirement=self.requirement.id,
             implementation=self.subject.implementation.name,

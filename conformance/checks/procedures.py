@@ -17,7 +17,6 @@ from conformance.checks.empty_rows import judge_empty_rows
 from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
 from conformance.checks.several_calls import check_sequence, check_stale
 from conformance.dtypes import float_type
-from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
 from conformance.judging import Failed, Judge, Judgement, agree
@@ -156,18 +155,6 @@ def check_empty_rows(judging: Judge, subject: Subject, problem: Problem) -> list
     return [replace(judgement, verdict=verdict)]
 
 
-def check_refuses(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """An invalid request: an exception passes; so does acceptance, which the convention of the same matter shows."""
-    route = subject.route(problem)
-    try:
-        verdict = judging.run(subject, problem, route).settled(Verdict(Outcome.PASS, "Accepted without an exception."))
-    except LeftOut as declined:  # which is a refusal, whatever its type means elsewhere
-        verdict = Verdict(Outcome.PASS, f"Refused: {declined}")
-    except Failed as failure:
-        verdict = Verdict(Outcome.PASS, f"Refused: {failure.verdict.message}")
-    return [Judgement(problem, str(route), verdict, judging.profile(subject, problem))]
-
-
 def _unless_wrong(verdict: Verdict) -> Verdict:
     """The verdict of a right output, with its r, also where the call changed an input; of a wrong one a pass that says so: other
     requirements judge outputs."""
@@ -198,5 +185,4 @@ PROCEDURES: dict[str, Procedure] = {
     "empty-rows": check_empty_rows,
     "bias-dtype": check_bias_dtype,
     "lengths-dtype": check_lengths_dtype,
-    "refuses": check_refuses,
 }

@@ -78,7 +78,7 @@ VERDICTS: dict[str, str] = {
 }
 
 
-_APART = ("refuses", "empty-rows", "bias-dtype", "lengths-dtype")  # of which a call of the problem as it is shows nothing
+_APART = ("empty-rows", "bias-dtype", "lengths-dtype")  # of which a call of the problem as it is shows nothing
 
 
 def failures(implementation: Implementation, judge: Judge, effort: Effort = FIXED) -> tuple[dict[Problem, str], list[Problem]]:

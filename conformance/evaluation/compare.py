@@ -178,7 +178,7 @@ def _truth(problem: Problem, amplitude: float | None, profile: str) -> tuple[Inp
 def _posed(identifiers: tuple[str, ...], dtype: str) -> tuple[Problem, ...]:
     """The problems of the quick tier that judge outputs, of some requirements, in one dtype."""
     known = requirements()
-    wanted = [known[identifier] for identifier in identifiers if known[identifier].check != "refuses"]
+    wanted = [known[identifier] for identifier in identifiers]
     golden = [case.problem for case in load_cases() if case.requirement in identifiers]
     designed = [problem for requirement in wanted for problem in requirement.designed()]
     drawn = [

@@ -76,7 +76,7 @@ def requirement_notes(matrix: KillMatrix) -> Iterator[str]:
     idle = matrix.idle()
     yield f"Requirements that kill no fault: {', '.join(idle) or 'none'}."
     named = {identifier for fault in matrix.faults.values() for identifier in fault.requirements}
-    unnamed = [identifier for identifier, one in requirements().items() if identifier not in named and one.check != "refuses"]
+    unnamed = [identifier for identifier in requirements() if identifier not in named]
     yield f"Requirements that no fault names: {', '.join(unnamed) or 'none'}."
 
 

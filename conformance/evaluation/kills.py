@@ -229,11 +229,8 @@ class KillMatrix:
         return {identifier: tuple(faults) for identifier, faults in killed.items()}
 
     def idle(self) -> tuple[str, ...]:
-        """Requirements that kill nothing, of those whose check can fail at all."""
-        known = requirements()
-        return tuple(
-            identifier for identifier, faults in self.victims().items() if not faults and known[identifier].check != "refuses"
-        )
+        """Requirements that kill nothing."""
+        return tuple(identifier for identifier, faults in self.victims().items() if not faults)
 
 
 def chosen(pattern: str) -> list[Fault]:

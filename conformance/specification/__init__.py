@@ -23,7 +23,10 @@ from conformance.specification import (
 from conformance.specification.model import Convention, Requirement
 from conformance.specification.second_values import with_second_values
 
-SPEC_VERSION = "1.2"
+SPEC_VERSION = "1.3"
+
+# Requirements that no implementation could fail, and the convention that shows what they were about. Their ids stay taken.
+WITHDRAWN: dict[str, str] = {"ATT-HEAD-006": "CON-GROUPS-REFUSED", "ATT-HEAD-031": "CON-WIDTH-REFUSED"}
 
 _PARTS = (
     outputs,
@@ -53,7 +56,7 @@ def requirements() -> dict[str, Requirement]:
     areas = list(dict.fromkeys(requirement.area for requirement in parts))
     ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
     table = {requirement.id: requirement for requirement in ordered}
-    assert len(table) == len(parts), "an id is given twice"
+    assert len(table) == len(parts) and table.keys().isdisjoint(WITHDRAWN), "an id is given twice"
     return table
 
 
@@ -66,4 +69,4 @@ def conventions() -> dict[str, Convention]:
     return {convention.id: convention for convention in (*CONVENTIONS, *of_features)}
 
 
-__all__ = ["SPEC_VERSION", "conventions", "requirements"]
+__all__ = ["SPEC_VERSION", "WITHDRAWN", "conventions", "requirements"]

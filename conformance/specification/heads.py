@@ -59,12 +59,4 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ),
         random=Draw(shapes="grouped-square", causal=("top-left",), laws=("spread.1", "frontier.1", "signatures.1")),
     ),
-    Requirement(
-        id="ATT-HEAD-006",
-        sentence="A number of query heads that is not a multiple of the key and value heads is refused.",
-        rationale="There is no right answer, so a silent one is wrong.",
-        source="pytorch#141218",
-        check="refuses",
-        designed=lambda: joined(attention((2, 5, 2, 7, 13, 8, 8), F32, values="gaussian.1#11")),
-    ),
 )

@@ -39,7 +39,6 @@ CHECKS: dict[str, str] = {
     "bias-dtype": "a bias in float32 beside 16-bit inputs: the output is within its budget, with the bias as it is or rounded to "
     "their dtype, or the call raises",
     "lengths-dtype": "key lengths in the other one of int32 and int64: the output is within its budget, or the call raises",
-    "refuses": "the invalid request raises; silent acceptance is recorded",
 }
 
 # Those that hold outputs against the truth; of the others, an output that passes may be any.

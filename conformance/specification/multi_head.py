@@ -384,19 +384,6 @@ _CALLS = (
         ("one-head", ALL, {"values": "gaussian.1#44", **_BARE}),
         check="unaliased",
     ),
-    Requirement(
-        id="ATT-HEAD-031",
-        operation="multi_head_attention",
-        sentence="A width that the number of heads does not divide is refused.",
-        rationale="There is no right way to split it, so a silent one is wrong.",
-        source="PyTorch documentation of MultiheadAttention",
-        check="refuses",
-        designed=lambda: [
-            problem.but(heads=4)
-            for weights in ("full", "shared")
-            for problem in multi_head("square", F32, values="gaussian.1#45", weights=weights)
-        ],
-    ),
 )
 
 REQUIREMENTS: tuple[Requirement, ...] = (*_PROJECTIONS, *_USES, *_MASKS, *_CALLS)

@@ -7,7 +7,7 @@ from conformance import files
 from conformance.features.bias import BIASES
 from conformance.features.mask import MASKS
 from conformance.oracle.profiles import TIGHTEST_FIRST
-from conformance.specification import SPEC_VERSION, conventions, requirements
+from conformance.specification import SPEC_VERSION, WITHDRAWN, conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, NULLS, Blind, Convention, Requirement
 from conformance.values.edits import EDITS
 from conformance.values.laws import LAWS
@@ -83,6 +83,10 @@ def _areas() -> Iterator[str]:
         yield ""
         for requirement in members:
             yield from _requirement(requirement)
+        gone = {identifier: shown for identifier, shown in WITHDRAWN.items() if identifier.split("-")[1] == area}
+        for identifier, convention in gone.items():
+            yield f"*{identifier} is withdrawn, since nothing could fail it: {convention} shows what it was about.*"
+            yield ""
 
 
 def _requirement(requirement: Requirement) -> Iterator[str]:

@@ -111,8 +111,7 @@ def assert_wrong_in_values_only(fault: Fault) -> None:
 
 def assert_known_to_the_oracle(fault: Fault) -> None:
     """What a rewriting fault gives is within the oracle's budget for the rewritten inputs: diagnosis compares the two."""
-    if fault.rewrite is None:
-        return
+    assert fault.rewrite is not None
     for problem in probes(fault):
         inputs, _ = tried(problem)
         verdict = judge(fault.output(inputs), expect(fault.rewrite(inputs), "strict"))

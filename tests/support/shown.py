@@ -43,7 +43,8 @@ def assert_shows_only_where_it_can(fault: Fault, problems: Sequence[Problem]) ->
 
 def assert_known_to_the_oracle(fault: Fault, problems: Iterable[Problem]) -> None:
     """What a rewriting fault gives is within the oracle's budget for the rewritten inputs: diagnosis compares the two."""
-    for problem in problems if fault.rewrite is not None else ():
+    assert fault.rewrite is not None
+    for problem in problems:
         inputs, _ = tried(problem)
         verdict = judge(fault.output(inputs), expect(fault.rewrite(inputs), "strict"))
         assert verdict.outcome is Outcome.PASS, f"{problem.text}: {verdict.message}"

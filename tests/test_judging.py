@@ -1,0 +1,200 @@
+"""The judge: what is kept between problems and for whom, golden answers, repetitions that agree, calls that change inputs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conformance.adapter import Implementation, Support
+from conformance.cases.golden import golden_output, load_cases
+from conformance.harness import Subject
+from conformance.judging import Judge, agree, expected_of
+from conformance.oracle import Expected, expect
+from conformance.problem import parse
+from conformance.registry import frameworks, resolve
+from conformance.values import materialise
+from conformance.verdict import Outcome
+
+PLAIN = parse("attention batch=1 heads=2 length=5/7 width=4 dtype=float16 values=spread.1#1")
+NUMPY = frameworks()["numpy"]
+DIRECT = resolve("numpy-direct")
+
+
+def counted(monkeypatch):
+    """The problems for which the oracle has computed a truth, by the scale of their inputs."""
+    from conformance import judging
+
+    asked = []
+
+    def truth_of(inputs):
+        asked.append(inputs.scale)
+        return judging_truth(inputs)
+
+    judging_truth = judging.truth_of
+    monkeypatch.setattr(judging, "truth_of", truth_of)
+    return asked
+
+
+def test_a_budget_is_that_of_its_profile_whichever_was_asked_first():
+    judge, other_way_round = Judge(), Judge()
+    profiles = ("inner32", "fused", "eager", "low")
+    for name in profiles:
+        due = expect(materialise(PLAIN), name)
+        np.testing.assert_array_equal(judge.expected(PLAIN, name).budget, due.budget)
+        np.testing.assert_array_equal(judge.expected(PLAIN, name).output, due.output)
+    for name in reversed(profiles):
+        np.testing.assert_array_equal(other_way_round.expected(PLAIN, name).budget, judge.expected(PLAIN, name).budget)
+    assert len({judge.expected(PLAIN, name).budget.tobytes() for name in profiles}) == len(profiles)
+
+
+def test_the_oracle_computes_once_for_all_profiles_and_for_whoever_shares(monkeypatch):
+    asked, judge = counted(monkeypatch), Judge()
+    sharing = Judge(shares=judge)
+    for name in ("inner32", "fused", "eager"):
+        judge.expected(PLAIN, name)
+        assert sharing.expected(PLAIN, name) is judge.expected(PLAIN, name)
+    assert len(asked) == 1
+    assert sharing.inputs(PLAIN) is judge.inputs(PLAIN)
+    Judge().expected(PLAIN, "eager")
+    assert len(asked) == 2, "one that shares nothing asks anew"
+
+
+def test_what_is_too_large_to_keep_is_computed_again_and_the_same(monkeypatch):
+    asked, judge = counted(monkeypatch), Judge(cache_bytes=16)
+    first, second = judge.expected(PLAIN, "eager"), judge.expected(PLAIN, "eager")
+    assert len(asked) == 2 and first is not second
+    np.testing.assert_array_equal(first.budget, second.budget)
+
+
+def test_a_scale_in_another_dtype_has_truths_of_its_own(monkeypatch):
+    problem = PLAIN.but(dtype="float32", width=5)
+    support = Support(scale_dtype="float16")
+    asked, judge = counted(monkeypatch), Judge()
+    exact, rounded = judge.expected(problem, "strict"), judge.expected(problem, "strict", support)
+    assert asked == [None, float(np.float16(5**-0.5))]
+    assert not np.array_equal(exact.output, rounded.output)
+    np.testing.assert_array_equal(judge.expected(problem, "strict").output, exact.output)
+    np.testing.assert_array_equal(rounded.output, expected_of(materialise(problem), "strict", support).output)
+    np.testing.assert_array_equal(exact.output, expected_of(materialise(problem), "strict").output)
+
+
+@pytest.mark.parametrize("operation", ["attention", "multi_head_attention", "sinusoidal_encoding"])
+def test_a_golden_case_is_held_against_its_stored_output(operation, monkeypatch):
+    """Frozen answers judge, whatever has become of the oracle."""
+    from conformance import judging
+
+    case = next(case for case in load_cases() if case.problem.operation == operation)
+    stored = golden_output(case.problem)
+    honest = judging.truth_of
+
+    def broken(inputs):
+        truth = honest(inputs)
+        return replace(truth, output=truth.output + 1000.0)
+
+    monkeypatch.setattr(judging, "truth_of", broken)
+    found = Judge().expected(case.problem, "eager")
+    np.testing.assert_array_equal(found.output, stored)
+
+
+def test_what_is_golden_but_has_another_scale_is_computed():
+    case = next(
+        case
+        for case in load_cases()
+        if case.problem.operation == "attention" and case.problem.dtype == "float32" and case.problem.scale is None
+        and case.problem.width not in (1, 4, 16, 64)
+    )  # fmt: skip
+    support = Support(scale_dtype="bfloat16")
+    found = Judge().expected(case.problem, "strict", support)
+    np.testing.assert_array_equal(found.output, expected_of(materialise(case.problem), "strict", support).output)
+    assert not np.array_equal(found.output, golden_output(case.problem))
+
+
+def due(*, budget=0.25, judged=(True, True), rows=None, shape=(1, 2)):
+    return Expected(np.zeros((1, 2)), np.full((1, 2), budget), np.array([judged]), shape, "float32", rows)
+
+
+@pytest.mark.parametrize(
+    ("second", "alike"),
+    [
+        ([1.5, 2.0], True),  # two budgets apart
+        ([1.5000002, 2.0], False),
+        ([0.5, 2.0], True),
+        ([0.4999999, 2.0], False),
+        ([1.0, np.nan], False),
+        ([np.inf, 2.0], False),
+    ],
+)
+def test_outputs_agree_up_to_twice_the_budget(second, alike):
+    first = np.array([[1.0, 2.0]], np.float32)
+    other = np.array([second], np.float32)
+    assert agree(first, other, due()) is alike
+    assert agree(other, first, due()) is alike
+    assert agree(first, other, due(judged=(False, False)))
+    far = [second[0], 77.0]
+    assert agree(first, np.array([far], np.float32), due(judged=(True, False))) is (alike or bool(np.isnan(second[1])))
+
+
+def test_outputs_that_are_not_finite_agree_with_themselves():
+    for value in (np.nan, np.inf, -np.inf):
+        output = np.array([[value, 1.0]], np.float32)
+        assert agree(output, output.copy(), due())
+        assert not agree(output, np.array([[2.0, 1.0]], np.float32), due())
+    assert not agree(np.array([[np.inf, 0.0]], np.float32), np.array([[-np.inf, 0.0]], np.float32), due())
+
+
+def test_outputs_of_a_wrong_form_agree_bit_by_bit():
+    first = np.zeros((1, 2), np.float64)
+    assert not agree(first, np.zeros((1, 2), np.float32), due())
+    assert agree(first, first.copy(), due(shape=(2, 2)))
+    assert not agree(first, first + 1e-300, due(shape=(2, 2)))
+    assert not agree(first, first.reshape(2, 1), due(shape=(2, 2)))
+
+
+def test_budgets_of_zero_still_let_the_last_subnormal_differ():
+    tiny = np.array([[float(np.finfo(np.float32).smallest_subnormal), 0.0]], np.float32)
+    assert agree(tiny, np.zeros((1, 2), np.float32), due(budget=0.0))
+    assert not agree(2 * tiny, np.zeros((1, 2), np.float32), due(budget=0.0))
+
+
+def test_a_right_output_of_a_call_that_changes_its_inputs_is_no_pass_and_a_wrong_one_stays_wrong():
+    def changing(factor):
+        def function(query, key, value):
+            output = DIRECT.function(query, key, value)
+            key += key.dtype.type(1)
+            return output * output.dtype.type(factor)
+
+        return Subject(Implementation("changing", function, Support(profile="eager"), NUMPY))
+
+    problem = PLAIN.but(dtype="float32")
+    right, wrong = (Judge().values(changing(factor), problem).verdict for factor in (1.0, 2.0))
+    assert right.outcome is Outcome.MUTATED_INPUT and right.message == "The call changed its input key."
+    assert right.r is not None and right.r < 1.0
+    assert wrong.outcome is Outcome.WRONG_VALUE
+
+
+def test_what_a_call_changes_is_met_by_no_other_call():
+    """Each call has arrays of its own, and the oracle never sees what became of them."""
+    seen = []
+
+    def function(query, key, value, *, mask=None, bias=None, key_lengths=None):
+        seen.append([np.array(array) for array in (query, key, value, mask, bias, key_lengths)])
+        output = DIRECT.function(query, key, value, mask=mask, bias=bias, key_lengths=key_lengths)
+        for array in (query, key, value, bias, key_lengths):
+            array[...] = 0
+        mask[...] = False
+        return output
+
+    judge = Judge()
+    subject = Subject(Implementation("destroying", function, Support(conventions=DIRECT.support.conventions), NUMPY))
+    problem = parse(
+        "attention batch=2 heads=2 length=5/7 width=4 dtype=float32 values=spread.1#1 mask=random.1:b1qk#1 bias=gaussian.1:qk#1 "
+        "lengths=6,7"
+    )
+    before = {name: array.copy() for name, array in judge.inputs(problem).arrays().items()}
+    verdicts = [judge.values(subject, problem).verdict for _ in range(2)]
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.MUTATED_INPUT] * 2
+    assert len({verdict.r for verdict in verdicts}) == 1 and verdicts[0].r < 1.0
+    for first, second in zip(*seen, strict=True):
+        np.testing.assert_array_equal(first, second)
+    for name, array in judge.inputs(problem).arrays().items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
