@@ -33,7 +33,8 @@ def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]
     assert number is not None
     counted: Counter[Hashable] = Counter()
     for requirement in requirements().values():
-        if requirement.operation == implementation.operation and requirement.check != "refuses":
+        asked = requirement.is_asked_of(implementation.operation, implementation.support.returns)
+        if asked and requirement.check != "refuses":
             for problem in requirement.designed():
                 if _is_offered(problem, implementation):
                     try:

@@ -16,6 +16,7 @@ from conformance.specification import (
     own_sizes_of_layers,
     positions,
     scaling,
+    second_outputs,
     sizes,
     visibility,
 )
@@ -40,6 +41,7 @@ _PARTS = (
     positions,
     own_sizes_of_layers,
     sizes,
+    second_outputs,
 )
 
 
