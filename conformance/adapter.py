@@ -37,10 +37,12 @@ from conformance.dtypes import DTYPES
 from conformance.oracle.profiles import FLUSHING, UNDECLARED
 from conformance.parameters import Calling, calling, parameter_features
 from conformance.problem import LAYOUTS, MASK_FORMS
+from conformance.returned import OUTPUT
 
 LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
-COLLECTIONS = ("features", "lacks", "exclusive", "dtypes", "layouts", "mask_forms", "sizes")  # fields that a text cannot be
+# Fields that a text cannot be.
+COLLECTIONS = ("features", "lacks", "returns", "exclusive", "dtypes", "layouts", "mask_forms", "sizes")
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
 
 # Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
@@ -64,6 +66,9 @@ class Support:
     * ``features``: None reads them from the function's parameters (conformance/parameters.py); a set replaces that.
       ``lacks`` says what it does not offer: implied features (``grouped-heads``, ``value-width``, …), and those for which it has
       no parameter (``mask``, ``causal``, …), so that their absence is a statement and no oversight.
+    * ``returns``: what it returns, in order; several parts are a tuple. ``output`` is one of them; of attention and multi-head
+      attention ``lse``, the log-sum-exp of each row, (batch, heads, Lq), and ``weights``, the softmax, (batch, heads, Lq, Lk),
+      are judged beside it, whatever ``axes`` says; ``-`` stands for a part that is not judged (conformance/returned.py).
     * ``parameters``: the function's own names for what the suite passes by name, such as ``{"mask": "attn_mask"}``, where they
       are neither the suite's nor well known. One name may stand for two, a mask and a bias: then one of them is passed.
     * ``dtypes``, ``layouts``, ``mask_forms``: what it accepts. ``axes``: one of AXES, the order of query, key, value
@@ -99,6 +104,7 @@ class Support:
     operation: str = "attention"
     features: frozenset[str] | None = None
     lacks: frozenset[str] = frozenset()
+    returns: tuple[str, ...] = (OUTPUT,)
     parameters: Mapping[str, str] = field(default_factory=dict)
     dtypes: tuple[str, ...] = DTYPES
     layouts: tuple[str, ...] = tuple(layout for layout in LAYOUTS if layout != "reversed")

@@ -10,6 +10,7 @@ from conformance.oracle.profiles import DECLARABLE
 from conformance.own_sizes import SMALLEST
 from conformance.parameters import by_name, parameter_features
 from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
+from conformance.returned import IGNORED, OUTPUT, RETURNABLE, judged
 from conformance.routes import WAYS
 from conformance.specification import conventions
 from conformance.specification.own_sizes import LARGEST
@@ -91,6 +92,8 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "features", _strangers(support.features or (), features), features
     yield "lacks", _strangers(support.lacks, features), features
     yield "exclusive", _strangers(support.exclusive, features), features
+    returnable = (*RETURNABLE[support.operation], IGNORED)
+    yield "returns", _strangers(support.returns, returnable), returnable
     yield "parameters", _strangers(support.parameters, by_name(support.operation)), by_name(support.operation)
     yield "routes", _strangers(support.routes, features), features
     yield "routes", _strangers((way for ways in support.routes.values() for way in ways), WAYS), WAYS
@@ -134,6 +137,10 @@ def _senseless(support: Support) -> Iterator[str]:
     for size in support.sizes:
         if not (_is_size(size) and SMALLEST <= size <= LARGEST):
             yield f"Support.sizes says {size}: sizes are asked for from {SMALLEST} to {LARGEST}."
+    if OUTPUT not in support.returns:
+        yield f"Support.returns names no {OUTPUT}: say which part of the result it is, such as returns=({OUTPUT!r}, {IGNORED!r})."
+    for name in sorted({name for name in judged(support.returns) if support.returns.count(name) > 1}):
+        yield f"Support.returns names {name!r} more than once: a part that is not to be judged is called {IGNORED!r}."
     for kind in support.declines:
         if not issubclass(kind, Exception) or kind is Exception:
             yield f'Support.declines names {kind.__name__}, which faults raise too: name the types that mean "not offered".'

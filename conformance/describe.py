@@ -18,6 +18,7 @@ from conformance.limits import in_words
 from conformance.oracle.profiles import DECLARABLE, UNDECLARED
 from conformance.own_sizes import facts_of
 from conformance.records.distribution import distribution_of
+from conformance.returned import OUTPUT
 from conformance.routes import offered_ways
 from conformance.specification import WITHDRAWN, conventions, requirements
 from conformance.specification.model import AREAS, CHECKS, Convention, Requirement
@@ -76,6 +77,7 @@ def parts(implementation: Implementation) -> Iterator[str]:
     lines += _limits(support)
     if support.scale_dtype:
         lines.append(("scale", f"held in {support.scale_dtype}: judged as rounded so"))
+    lines += [("returns", ", ".join(support.returns))] if support.returns != (OUTPUT,) else []
     lines += [("binds", "the function returns the computation")] if support.binds else []
     lines += [("compiles", "for each new shape, so that free shapes are left out")] if support.compiles else []
     lines += [("shapes", f"a budget of {support.shapes}: problems beyond it are left out")] if support.shapes else []
@@ -149,7 +151,7 @@ def _conventions(implementation: Implementation, observe: bool) -> str:
     rows = []
     for question in conventions().values():
         declared = implementation.support.conventions.get(question.id)
-        if implementation.operation in question.operations or declared:
+        if question.is_asked_of(implementation.operation, implementation.support.returns) or declared:
             seen = subject.observation(question.id) if observe else None
             observed = "cannot run here" if not observe else seen.answer if seen else "unsupported"
             rows.append((question.id, declared or "–", observed, _remark(question, declared, seen)))

@@ -18,12 +18,15 @@ from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, Sinusoi
 from conformance.limits import fitted, outside_arrays
 from conformance.prepared import Copies, PreparedCall, length_first, named_arrays, optional, surroundings
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.returned import LSE
 from conformance.routes import Route, all_routes, default_route, fold
 from conformance.shape_budget import affordable, shape_of
 from conformance.specification import conventions
 from conformance.specification.model import Convention
 from conformance.specification.observing import Observation, Places, of_exception
 from conformance.values import materialise
+
+LOG2_E = float(np.log2(np.e))
 
 
 class Subject:
@@ -146,9 +149,13 @@ class Subject:
             self._observations[key] = self._observe(identifier, places)
         return self._observations[key]
 
+    def unit_of(self, output: str) -> float:
+        """By what the values that the oracle gives for an output are to be multiplied: log₂ e of a log-sum-exp to the base 2."""
+        return LOG2_E if output == LSE and self.convention("CON-LSE-BASE") == "base-2" else 1.0
+
     def _observe(self, identifier: str, places: Places) -> Observation | None:
         question, operation = conventions()[identifier], self.implementation.operation
-        if operation not in question.operations:
+        if not question.is_asked_of(operation, self.implementation.support.returns):
             return None
         of_features = {name for feature in features(operation) for name in feature.readings}
         known = {} if identifier in of_features else self._readings(self.implementation.features)
@@ -202,7 +209,7 @@ class Subject:
         self.announce(problem, question.id)
         try:
             prepared = self._bind(inputs, route, known)
-            return prepared.read(self.call(prepared))
+            return prepared.read_as(question.output, prepared.parts(self.call(prepared))[question.output])
         except self.implementation.support.declines as error:
             if "refused" in question.legitimate:
                 raise
@@ -263,7 +270,7 @@ class Subject:
         call = self._made(unbound) if support.binds else unbound
         arrays = named_arrays(positional, named)
         swap = support.axes == "blhd" and isinstance(folded, AttentionInputs)
-        return PreparedCall(framework, call, arrays, swap, unbound, around, tuple(given))
+        return PreparedCall(framework, call, arrays, swap, unbound, around, tuple(given), support.returns)
 
     def _made(self, unbound: Callable[[], Any]) -> Any:
         """The computation that a function which binds returns."""

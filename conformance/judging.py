@@ -5,8 +5,8 @@ import inspect
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,15 +21,17 @@ from conformance.harness import Subject
 from conformance.inputs import Inputs, SinusoidalInputs
 from conformance.oracle import Expected, Truth, expect, truth_of
 from conformance.oracle.profiles import DECLARABLE, FLUSHING, TIGHTEST_FIRST, UNDECLARED, looser
-from conformance.prepared import PreparedCall
+from conformance.prepared import OtherPartsError, PreparedCall
 from conformance.problem import Problem, SinusoidalProblem
 from conformance.resources import shown
+from conformance.returned import IGNORED, OUTPUT
 from conformance.routes import Route
 from conformance.scale import rounded_scale, with_scale
 from conformance.values import materialise
-from conformance.verdict import Outcome, Verdict, judge
+from conformance.verdict import Outcome, Verdict, judge, worst_of
 
 CACHE_BYTES = 48 << 20
+MOST_PARTS = 4  # of a result that are listed
 MOST_OF_LSE = 1e6  # of r: a wrong formula is farther off than a log-sum-exp of any score that is tested
 _Key = TypeVar("_Key")
 _Kept = TypeVar("_Kept")
@@ -44,7 +46,8 @@ class _Cache(LRUCache[_Key, _Kept]):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of one problem on one implementation, put by one route; ``seconds`` were spent inside the implementation."""
+    """What became of one problem on one implementation, put by one route; ``seconds`` were spent inside the implementation.
+    ``others``: what was returned beside the output, by name."""
 
     problem: Problem
     route: str
@@ -54,18 +57,30 @@ class Judgement:
     bitwise: bool | None = None  # for repetitions: whether they agreed to the last bit
     output: np.ndarray | None = None
     prepared: PreparedCall | None = None
+    others: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray]:
+        """All that was returned and is judged, by name."""
+        return dict(self.others) if self.output is None else {OUTPUT: self.output, **self.others}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One call that returned: its output as the framework has it and as NumPy. ``changed`` names the inputs that it has changed,
-    in a sentence, and is empty where there are none."""
+    """One call that returned: its output as the framework has it and as NumPy, and ``others`` beside it, by name. ``changed``
+    names the inputs that it has changed, in a sentence, and is empty where there are none."""
 
     prepared: PreparedCall
     raw: Any
     output: np.ndarray
     seconds: float
     changed: str = ""
+    others: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray]:
+        """All that is judged, by name."""
+        return {OUTPUT: self.output, **self.others}
 
     def settled(self, verdict: Verdict) -> Verdict:
         """``verdict`` of the output, MUTATED_INPUT in place of a pass where the call has changed an input."""
@@ -112,9 +127,12 @@ class Judge:
         except (MemoryError, OverflowError, ValueError) as error:
             raise ProblemError(f"The arrays of {problem.text} cannot be made here: {told(error)}.") from None
 
-    def expected(self, problem: Problem, profile: str, support: Support | None = None) -> Expected:
+    def expected(
+        self, problem: Problem, profile: str, support: Support | None = None, output: str = OUTPUT, dtype: str = ""
+    ) -> Expected:
         """What the oracle says; for a golden case the expected output is the stored one, made with 50 digits. Where ``support``
-        declares a less exact dtype of the scale, it is that of the scale rounded so."""
+        declares a less exact dtype of the scale, it is that of the scale rounded so. Of another ``output`` than the first, what
+        is due where it is returned in ``dtype``."""
         inputs = self.inputs(problem)
         scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
         name = problem.text if scale is None else f"{problem.text} *{scale!r}"
@@ -127,9 +145,26 @@ class Judge:
 
         def bounded() -> Expected:
             truth = _keep(self._truths, name, make)
+            if output != OUTPUT:
+                truth = truth.of(output, dtype)
             return truth.expected(truth.bound(profile))
 
-        return _keep(self._expected, (name, profile), bounded)
+        return _keep(self._expected, (name if output == OUTPUT else f"{name} {output} {dtype}", profile), bounded)
+
+    def expected_output(self, output: str, dtype: str, subject: Subject, problem: Problem, profile: str) -> Expected:
+        """What the oracle says of the output of that name of an implementation that returns it in ``dtype``, and by its own
+        conventions."""
+        found = self.expected(problem, profile, subject.implementation.support, output, dtype)
+        factor = 1.0 if output == OUTPUT else subject.unit_of(output)
+        return found if factor == 1.0 else replace(found, output=found.output * factor, budget=found.budget * factor)
+
+    def verdict_of(self, output: str, array: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
+        """Whether that output is within its budget."""
+        return judge(array, self.expected_output(output, array.dtype.name, subject, problem, profile))
+
+    def verdict(self, outputs: Mapping[str, np.ndarray], subject: Subject, problem: Problem, profile: str) -> Verdict:
+        """Whether all ``outputs`` are within their budgets."""
+        return worst_of(self.verdict_of(name, array, subject, problem, profile) for name, array in outputs.items())
 
     def directions(self, problem: Problem, profile: str, support: Support) -> tuple[Direction, ...]:
         """Along which errors of ``problem`` are looked through; none of an encoding."""
@@ -169,11 +204,11 @@ class Judge:
         finally:
             sys.setrecursionlimit(depth)
         try:
-            output = prepared.read(raw)
-        except BaseException as error:
-            demand_own(error)
-            raise Failed(Verdict(Outcome.WRONG_DTYPE, _no_array(raw, subject, error))) from None
-        return Run(prepared, raw, output, seconds, prepared.changed())
+            parts = prepared.parts(raw)
+        except OtherPartsError as error:
+            raise Failed(Verdict(Outcome.WRONG_DTYPE, str(error))) from None
+        read = {name: _read(name, part, prepared, subject) for name, part in parts.items()}
+        return Run(prepared, parts[OUTPUT], read.pop(OUTPUT), seconds, prepared.changed(), read)
 
     def values(
         self, subject: Subject, problem: Problem, route: Route | None = None, in_memory_of: PreparedCall | None = None
@@ -191,11 +226,11 @@ class Judge:
             run = self.run_prepared(prepared, subject)
         except Failed as failure:
             return Judgement(problem, str(route), failure.verdict, profile)
-        verdict = judge(run.output, self.expected(problem, profile, subject.implementation.support))
-        if verdict.outcome is Outcome.WRONG_VALUE:
+        verdict = self.verdict(run.outputs, subject, problem, profile)
+        if verdict.outcome is Outcome.WRONG_VALUE and verdict.output == OUTPUT:
             verdict = self._with_additions(verdict, run.output, subject, problem, profile)
         verdict = run.settled(verdict)
-        return Judgement(problem, str(route), verdict, profile, run.seconds, output=run.output, prepared=prepared)
+        return Judgement(problem, str(route), verdict, profile, run.seconds, None, run.output, prepared, run.others)
 
     def _with_additions(self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
         """Says so where the output is right for weights that are normalised, or merged, through a rounded log-sum-exp."""
@@ -219,7 +254,7 @@ class Judge:
         support = subject.implementation.support
         flushing = FLUSHING if problem.dtype in support.flushes else ""
         others = [name + flushing for name in TIGHTEST_FIRST[problem.dtype] if name + flushing != judgement.profile]
-        verdicts = {profile: judge(judgement.output, self.expected(problem, profile, support)) for profile in others}
+        verdicts = {profile: self.verdict(judgement.outputs, subject, problem, profile) for profile in others}
         return {profile: verdict.r for profile, verdict in verdicts.items() if verdict.r is not None}
 
 
@@ -240,12 +275,25 @@ def verdict_of_exception(error: BaseException) -> Verdict:
     return Verdict(Outcome.OUT_OF_MEMORY if exhausted else Outcome.ERROR, f"{text}{place}")
 
 
-def _no_array(raw: Any, subject: Subject, error: BaseException) -> str:
-    if inspect.iscoroutine(raw):
-        raw.close()
-        return "The output is a coroutine: an async function is not awaited, so give a plain one that awaits it."
-    name = subject.implementation.framework.name
-    return f"The output is of type {type(raw).__name__}, which is no array of {name}: {told(error)}"
+def _read(output: str, part: Any, prepared: PreparedCall, subject: Subject) -> np.ndarray:
+    """The output of that name as NumPy. Raises Failed where ``part`` is no array."""
+    try:
+        return prepared.read_as(output, part)
+    except BaseException as error:
+        demand_own(error)
+        raise Failed(Verdict(Outcome.WRONG_DTYPE, _no_array(output, part, subject, error), output=output)) from None
+
+
+def _no_array(output: str, part: Any, subject: Subject, error: BaseException) -> str:
+    if inspect.iscoroutine(part):
+        part.close()
+        return f"The {output} is a coroutine: an async function is not awaited, so give a plain one that awaits it."
+    framework = subject.implementation.framework.name
+    message = f"The {output} is of type {type(part).__name__}, which is no array of {framework}: {told(error)}"
+    if not isinstance(part, tuple | list) or len(subject.implementation.support.returns) > 1:
+        return message
+    names = ", ".join(f'"{name}"' for name in (OUTPUT, *([IGNORED] * (len(part) - 1)))[:MOST_PARTS])
+    return f"{message.rstrip('.')}. Support.returns names the parts of a result, such as returns=({names})."
 
 
 def expected_of(inputs: Inputs, profile: str, support: Support | None = None) -> Expected:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from conformance.adapter import IMPLIED_FEATURES, Implementation, Support
 from conformance.parameters import aliases, by_name, parameter_features
 from conformance.problem import MASK_FORMS
+from conformance.returned import judged
 from conformance.routes import offered_ways
 
 
@@ -63,6 +64,8 @@ def _of_masks(implementation: Implementation) -> Iterator[str]:
 def _otherwise(support: Support) -> Iterator[str]:
     if support.operation == "attention" and not set(Support().layouts) <= set(support.layouts):
         yield f"{', '.join(support.layouts)} inputs alone"
+    if ignored := len(support.returns) - len(judged(support.returns)):
+        yield f"{ignored} further part{'' if ignored == 1 else 's'} of the result not judged"
     if support.scale_dtype not in (None, "float64"):
         yield f"scale taken as rounded to {support.scale_dtype}"
     if support.compiles:

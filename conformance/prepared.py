@@ -12,14 +12,20 @@ from conformance.adapter import Framework, Overwrites, Surrounds
 from conformance.features import features
 from conformance.given import Given, complaint, memory_of
 from conformance.inputs import Inputs, SinusoidalInputs
+from conformance.returned import IGNORED, OUTPUT
 from conformance.values.layouts import address, misaligned
 
 _ALIGNED = 16  # bytes: memory begins at a multiple of so many wherever NumPy gets it
 
 
+class OtherPartsError(Exception):
+    """A result of other parts than ``Support.returns`` names, in a sentence."""
+
+
 @dataclass
 class PreparedCall:
-    """A converted and bound call: what is left to do is the implementation's own work."""
+    """A converted and bound call: what is left to do is the implementation's own work. ``returns`` names the parts of its result,
+    which is a tuple where there are several."""
 
     framework: Framework
     call: Callable[[], Any]
@@ -28,6 +34,7 @@ class PreparedCall:
     unbound: partial[Any] | None = None  # the implementation's function with its arguments, before any binding
     around: Callable[[], AbstractContextManager[None]] | None = None  # what the framework sets for the dtype at hand
     given: tuple[Given, ...] = ()  # the arrays, each once, beside what they were made from
+    returns: tuple[str, ...] = (OUTPUT,)
 
     def run(self) -> Any:
         """Calls the implementation and waits for its result, which is returned as the framework has it."""
@@ -69,10 +76,31 @@ class PreparedCall:
         """Whether the output shares memory with an input."""
         return any(self.framework.shares_memory(output, array) for array in self.arrays.values())
 
+    def parts(self, result: Any) -> dict[str, Any]:
+        """What is judged of a result, by name, as the framework has it. Raises OtherPartsError where its parts are others."""
+        if len(self.returns) == 1:
+            return {OUTPUT: result}
+        names = ", ".join(self.returns)
+        if not isinstance(result, tuple | list):
+            kind = type(result).__name__
+            raise OtherPartsError(
+                f"The result is of type {kind}, where Support.returns names the {len(self.returns)} parts {names}."
+            )
+        if len(result) != len(self.returns):
+            raise OtherPartsError(
+                f"The result has {len(result)} part{'' if len(result) == 1 else 's'}, where Support.returns names "
+                f"{len(self.returns)}: {names}."
+            )
+        return {name: part for name, part in zip(self.returns, result, strict=True) if name != IGNORED}
+
     def read(self, output: Any) -> np.ndarray:
-        """The output as NumPy, axes in canonical order. Raises TypeError if it is no array of the framework."""
+        """The output, that part alone, as NumPy, axes in canonical order. Raises TypeError if it is no array of the framework."""
         array = self.framework.to_numpy(output)
         return array.swapaxes(1, 2) if self.swap and array.ndim == 4 else array
+
+    def read_as(self, name: str, part: Any) -> np.ndarray:
+        """The part of that name, likewise; the others have no other order of axes."""
+        return self.read(part) if name == OUTPUT else self.framework.to_numpy(part)
 
 
 def surroundings(framework: Framework, inputs: Inputs) -> Callable[[], AbstractContextManager[None]] | None:

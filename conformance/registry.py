@@ -62,13 +62,14 @@ def resolve(
     profile: str | None = None,
     dtypes: str | None = None,
     lacks: str | None = None,
+    returns: str | None = None,
     sizes: str | None = None,
 ) -> Implementation:
     """The implementation that ``spec`` names: a built-in name, ``module:function`` or ``path/to/file.py:function``.
 
     A function of the user's own becomes an implementation called ``spec``. It declares what its attribute ``conformance``
-    (a ``Support``) says, or the defaults; the other arguments, of which ``dtypes``, ``lacks`` and ``sizes`` are lists with
-    commas, go before both. They mean nothing for what is built in.
+    (a ``Support``) says, or the defaults; the other arguments, of which ``dtypes``, ``lacks``, ``returns`` and ``sizes`` are
+    lists with commas, go before both. They mean nothing for what is built in.
     Raises UsageError for whatever cannot be found, loaded or called.
     """
     if ":" not in spec:
@@ -81,7 +82,7 @@ def resolve(
         return sound if sound.source else replace(sound, source=source_of(sound.function))
     words = {
         "framework": framework, "operation": operation, "axes": axes, "profile": profile, "dtypes": dtypes, "lacks": lacks,
-        "sizes": sizes,
+        "returns": returns, "sizes": sizes,
     }  # fmt: skip
     given = {name: word for name, word in words.items() if word is not None}
     support = _support(spec, found, {name: _meant(name, word) for name, word in given.items()})

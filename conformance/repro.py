@@ -13,10 +13,13 @@ from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement, worst
 from conformance.oracle import Expected
 from conformance.problem import parse
+from conformance.returned import LSE, OUTPUT, WEIGHTS
 from conformance.specification.model import CHECKS, VALUE_CHECKS
 from conformance.verdict import Outcome, Verdict, judge
 
 SHOWN = 16  # elements of the worst row
+COLUMNS = {OUTPUT: "channel", LSE: "query", WEIGHTS: "key"}  # what the last axis of an output counts
+COLUMNS_OF_MANY = {"channel": "channels", "query": "queries", "key": "keys"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def reproduce(text: str, implementation: Implementation, check: str = "values") 
         raise UsageError(f"{implementation.name} does not offer {lacking}, which the problem needs.") from None
     judgement = worst(judgements)
     lines = _summary(judgement, implementation, check)
-    if check in VALUE_CHECKS or judgement.verdict.outcome.is_failure:
+    if check in (*VALUE_CHECKS, LSE, WEIGHTS) or judgement.verdict.outcome.is_failure:
         lines += _worst_row(judging, subject, judgement)
     return Reproduction(judgement, "\n".join(lines))
 
@@ -62,6 +65,7 @@ def _summary(judgement: Judgement, implementation: Implementation, check: str) -
         ("check", f"{check}: {CHECKS[check]}"),
         ("profile", judgement.profile),
         ("outcome", verdict.outcome),
+        ("of", "" if verdict.output == OUTPUT else verdict.output),
         ("message", verdict.message),
         ("index", verdict.index),
         ("got", verdict.got),
@@ -76,17 +80,18 @@ def _worst_row(judging: Judge, subject: Subject, judgement: Judgement) -> list[s
     """The row with the largest error / budget, from a call of its own; nothing where there is no row to compare."""
     problem = judgement.problem
     route = next(route for route in subject.routes(problem) if str(route) == judgement.route)
+    name = judgement.verdict.output
     try:
-        run = judging.run(subject, problem, route)
+        array = judging.run(subject, problem, route).outputs[name]
     except Failed:
         return []
-    expected = judging.expected(problem, judgement.profile, subject.implementation.support)
-    again = judge(run.output, expected)
+    expected = judging.expected_output(name, array.dtype.name, subject, problem, judgement.profile)
+    again = judge(array, expected)
     if again.outcome in (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE):
         return []
     if again.outcome is not judgement.verdict.outcome:
         return ["", f"A further call by itself gives {again.outcome}: {again.message or 'every element is within its budget.'}"]
-    return _table(run.output, expected, again)
+    return _table(array, expected, again)
 
 
 def _table(output: np.ndarray, expected: Expected, verdict: Verdict) -> list[str]:
@@ -101,17 +106,19 @@ def _table(output: np.ndarray, expected: Expected, verdict: Verdict) -> list[str
     *row, column = place
     first = max(0, min(column - SHOWN // 2, got.shape[-1] - SHOWN))
     columns = range(first, min(first + SHOWN, got.shape[-1]))
-    position = row if expected.rows is None else [*row[:-1], int(expected.rows[row[-1]])]
+    position = row if expected.rows is None or expected.axis != -2 else [*row[:-1], int(expected.rows[row[-1]])]
     arrays = {"got": got, "want": expected.output, "error": error, "budget": expected.budget, "r": ratio}
     lines = [(c, *(float(array[*row, c]) for array in arrays.values()), "←" if c == column else "") for c in columns]
-    table = tabulate(lines, ("channel", *arrays, ""), floatfmt=("", ".9g", ".9g", ".3g", ".3g", ".3g"))
+    what = COLUMNS[expected.name]
+    table = tabulate(lines, (what, *arrays, ""), floatfmt=("", ".9g", ".9g", ".3g", ".3g", ".3g"))
     left_out = got.shape[-1] - len(columns)
-    return ["", f"row {tuple(position)}" + (f", without {left_out} other channels" if left_out else ""), table]
+    return ["", f"row {tuple(position)}" + (f", without {left_out} other {COLUMNS_OF_MANY[what]}" if left_out else ""), table]
 
 
 def _place(verdict: Verdict, expected: Expected) -> tuple[int, ...] | None:
     """The verdict's index in the array that the oracle gives, which may hold some rows only."""
     if verdict.index is None or expected.rows is None:
         return verdict.index
-    *front, row, column = verdict.index
-    return (*front, int(np.searchsorted(expected.rows, row)), column)
+    place = list(verdict.index)
+    place[expected.axis] = int(np.searchsorted(expected.rows, place[expected.axis]))
+    return tuple(place)

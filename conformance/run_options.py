@@ -70,6 +70,12 @@ FUNCTION_OPTIONS = (
     RunOption(flag="--dtypes", dest="conformance_dtypes", metavar="A,B", help="the dtypes that a plain function takes"),
     RunOption(flag="--lacks", dest="conformance_lacks", metavar="A,B", help="the features that a plain function does not offer"),
     RunOption(
+        flag="--returns",
+        dest="conformance_returns",
+        metavar="A,B",
+        help="the parts of a plain function's result: output, lse, weights, and - for what is not judged",
+    ),
+    RunOption(
         flag="--sizes",
         dest="conformance_sizes",
         metavar="N,M",

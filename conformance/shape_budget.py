@@ -38,7 +38,7 @@ def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]
     assert number is not None
     counted: Counter[Hashable] = Counter()
     for requirement in requirements().values():
-        if requirement.operation == implementation.operation:
+        if requirement.is_asked_of(implementation.operation, implementation.support.returns):
             for problem in requirement.designed():
                 if _is_offered(problem, implementation):
                     try:

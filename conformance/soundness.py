@@ -13,6 +13,7 @@ from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement, worst
 from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.problem.multihead import OUTPUTS, WEIGHTS
+from conformance.returned import LSE, OUTPUT
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 from conformance.verdict import Outcome
 
@@ -117,7 +118,10 @@ class Trial:
 
     def explained(self, judgement: Judgement) -> str:
         """The verdict's message, and what a wrong shape looks like."""
-        if judgement.verdict.outcome is not Outcome.WRONG_SHAPE or not isinstance(judgement.problem, AttentionProblem):
+        verdict = judgement.verdict
+        if verdict.outcome is Outcome.WRONG_SHAPE and verdict.output != OUTPUT:
+            return f"{verdict.message} {_likeness_of(verdict.output, judgement)}".strip()
+        if verdict.outcome is not Outcome.WRONG_SHAPE or not isinstance(judgement.problem, AttentionProblem):
             return judgement.verdict.message
         try:
             run = self.judge.run(self.subject, judgement.problem, self.subject.route(judgement.problem))
@@ -138,6 +142,28 @@ def _likeness(shape: tuple[int, ...], problem: AttentionProblem) -> str:
         (batch, heads, width, length): "Its last two axes look swapped.",
     }
     return wrong.get(shape, "")
+
+
+def _likeness_of(name: str, judgement: Judgement) -> str:
+    """What the wrong shape of a further output looks like."""
+    problem, shape = judgement.problem, judgement.outputs[name].shape
+    assert not isinstance(problem, SinusoidalProblem)
+    batch, heads, queries, keys = problem.batch, problem.heads, problem.query_length, problem.key_length
+    words = {
+        (batch, queries, heads): "Length and heads look exchanged: return (batch, heads, query length).",
+        (batch, heads, queries, 1): "It has an axis of one element more: return (batch, heads, query length).",
+        (batch * heads, queries): "Batch and heads look merged: return (batch, heads, query length).",
+    }
+    of_weights = {
+        (
+            batch,
+            queries,
+            keys,
+        ): "The heads look averaged: return the weights of each head (average_attn_weights=False in PyTorch).",
+        (batch, queries, heads, keys): "Length and heads look exchanged: return (batch, heads, query length, key length).",
+        (batch * heads, queries, keys): "Batch and heads look merged: return (batch, heads, query length, key length).",
+    }
+    return (words if name == LSE else of_weights).get(shape, "")
 
 
 def _simplest(operation: str, dtypes: tuple[str, ...], layouts: tuple[str, ...]) -> Problem:

@@ -49,6 +49,7 @@ attention.conformance = Support(
     # axes="blhd",  # query, key, value and output are (batch, length, heads, width)
     # dtypes=("float32", "bfloat16"),  # what it takes; the others count as UNSUPPORTED, never as passed
     # lacks=frozenset({"grouped-heads", "value-width", "cross-length"}),  # what it does not offer, likewise
+    # returns=("output", "lse"),  # the log-sum-exp of each row beside the output, judged as well; "-" for what is not
     # layouts=("contiguous",),  # no transposed, strided or expanded arrays, please
     # sizes=(128, 4096),  # at which compiled code takes another way; those in Python source are read
     # conventions={"CON-EMPTY-ROW": "nan"},  # what it is meant to do where libraries differ; compared with what it does

@@ -19,6 +19,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "operation": ("the name of an operation", '"attention"'),
     "features": (f"{_NAMES}, or None", '{"mask", "causal"}'),
     "lacks": (_NAMES, '{"mask", "causal"}'),
+    "returns": ("names in a tuple", '("output", "lse")'),
     "parameters": ("a dictionary of the suite's names of parameters and the function's own", '{"mask": "visible"}'),
     "dtypes": ("names in a tuple", '("float32", "float16")'),
     "layouts": ("names in a tuple", '("contiguous", "transposed")'),

@@ -1,12 +1,14 @@
 """The comparison of an output with what is expected: an outcome, and r = error / budget."""
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from conformance.dtypes import float_type
 from conformance.oracle.expected import Expected
+from conformance.returned import OUTPUT
 
 
 class Outcome(enum.StrEnum):
@@ -45,7 +47,8 @@ _ORDER = tuple(Outcome)
 
 @dataclass(frozen=True)
 class Verdict:
-    """``outcome`` with ``message``; ``r`` the largest error / budget (None where nothing was compared), at ``index``."""
+    """``outcome`` with ``message``; ``r`` the largest error / budget (None where nothing was compared), at ``index``, of the
+    output called ``output``."""
 
     outcome: Outcome
     message: str = ""
@@ -54,6 +57,21 @@ class Verdict:
     got: float | None = None
     want: float | None = None
     budget: float | None = None
+    output: str = OUTPUT
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """That of a result with several outputs: the worst outcome, and of equal failures that of the first output, since the others
+    are made of the same scores; of passes the largest r."""
+    first, *others = verdicts
+    for other in others:
+        worse = other.outcome.severity - first.outcome.severity
+        if worse > 0 or (worse == 0 and not first.outcome.is_failure and (other.r or 0.0) > (first.r or 0.0)):
+            first, other = other, first
+        if other.outcome.is_failure:
+            amount = "" if other.r is None else f", r = {other.r:.3g}"
+            first = replace(first, message=f"{first.message} The {other.output} is {other.outcome} too{amount}.")
+    return first
 
 
 def judge(output: np.ndarray, expected: Expected) -> Verdict:
@@ -75,20 +93,24 @@ def judge(output: np.ndarray, expected: Expected) -> Verdict:
 def judge_form(output: np.ndarray, expected: Expected, shape: bool = True, dtype: bool = True) -> Verdict:
     """Compares ``shape``, then ``dtype``, those that are asked for, and no values."""
     if shape and output.shape != expected.shape:
-        return Verdict(Outcome.WRONG_SHAPE, f"The output has shape {output.shape}, due is {expected.shape}.")
+        message = f"The {expected.name} has shape {output.shape}, due is {expected.shape}."
+        return Verdict(Outcome.WRONG_SHAPE, message, output=expected.name)
     if dtype and output.dtype != float_type(expected.dtype).numpy:
         order = "" if output.dtype.isnative else " in the byte order of another machine"
-        return Verdict(Outcome.WRONG_DTYPE, f"The output is {output.dtype.name}{order}, due is {expected.dtype}.")
-    return Verdict(Outcome.PASS)
+        due = " or ".join(expected.dtypes or (expected.dtype,))
+        return Verdict(
+            Outcome.WRONG_DTYPE, f"The {expected.name} is {output.dtype.name}{order}, due is {due}.", output=expected.name
+        )
+    return Verdict(Outcome.PASS, output=expected.name)
 
 
 def _by_value(ratio: np.ndarray, got: np.ndarray, want: np.ndarray, expected: Expected) -> Verdict:
     worst = int(ratio.argmax()) if ratio.size else None
     if worst is None:
-        return Verdict(Outcome.PASS, r=0.0)
+        return Verdict(Outcome.PASS, r=0.0, output=expected.name)
     r = float(ratio.reshape(-1)[worst])
     if r <= 1.0:
-        return Verdict(Outcome.PASS, r=r)
+        return Verdict(Outcome.PASS, r=r, output=expected.name)
     return _at(Outcome.WRONG_VALUE, r, np.unravel_index(worst, ratio.shape), got, want, expected)
 
 
@@ -116,7 +138,9 @@ def _at(
     place = tuple(int(i) for i in index)
     position = place
     if expected.rows is not None:
-        position = (*place[:-2], int(expected.rows[place[-2]]), place[-1])
+        along = expected.axis % len(place)
+        position = (*place[:along], int(expected.rows[place[along]]), *place[along + 1 :])
     g, w, b = float(got[place]), float(want[place]), float(expected.budget[place])
     amount = "" if r is None else f", budget {b:.3g}, r = {r:.3g}"
-    return Verdict(outcome, f"At {position}: got {g!r}, want {w!r}{amount}.", r, position, g, w, b)
+    where = "At" if expected.name == OUTPUT else f"The {expected.name} at"
+    return Verdict(outcome, f"{where} {position}: got {g!r}, want {w!r}{amount}.", r, position, g, w, b, expected.name)

@@ -68,8 +68,10 @@ class TorchFramework:
     def wait(self, result: Any) -> Any:
         import torch
 
-        if isinstance(result, torch.Tensor) and result.is_cuda:
-            torch.cuda.synchronize(result.device)
+        for part in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(part, torch.Tensor) and part.is_cuda:
+                torch.cuda.synchronize(part.device)
+                break
         return result
 
     def shares_memory(self, first: "Tensor", second: "Tensor") -> bool:

@@ -38,7 +38,7 @@ def lines_of(result: Result, state: str) -> list[str]:
         (["smoke", named("honest"), "--axes", "hbld"], "hbld"),
         (["describe", "no_such_module:attention"], "no_such_module"),
         (["explain", "ATT-MASK-999"], "ATT-MASK-0"),
-        (["explain", "nonsense"], "list"),
+        (["explain", "zzzz"], "list"),
         (["explain", "GOLD-0"], "from GOLD-0001"),
         (["repro", "GOLD-x", "--implementation", "numpy-direct"], "from GOLD-0001"),
         (["repro", TEXT.replace("batch=1", "batch=one"), "--implementation", "numpy-direct"], "batch='one'"),

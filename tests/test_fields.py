@@ -10,6 +10,7 @@ from conformance.cases.golden import load_cases
 from conformance.features import Feature
 from conformance.golden_tool import check
 from conformance.inputs import Arguments
+from conformance.oracle.stages import stages
 from conformance.problem import PROBLEM_TYPES, AttentionProblem, Problem, ProblemError, Recipe, parse
 from conformance.problem.fields import Field, Number
 from conformance.specification import requirements
@@ -28,7 +29,9 @@ class Slope(Feature):
 
 def forget() -> None:
     """What was found in the folder, and what follows from it."""
+    features.every_feature.cache_clear()
     features.features.cache_clear()
+    stages.cache_clear()
     for cached in (Problem.fields, Problem._owners, Arguments.defaults):
         cached.__func__.cache_clear()
     golden.forget()

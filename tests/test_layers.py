@@ -12,7 +12,7 @@ LAYERS = (
     "errors exit_codes files streams terminal_text user_files threads interruption command",
     "run_options shards world",
     "children floating_point",
-    "data dtypes resources philox",
+    "data dtypes resources philox returned",
     "problem inputs features visibility scale",
     "cases.golden cases.golden_files",
     "values",
@@ -61,7 +61,7 @@ def test_no_module_imports_a_later_one():
 
 def test_reports_know_records_and_no_judging():
     known = {imported.split(".")[0] for module, imported in _imports() if module.startswith(REPORTS)}
-    below = {"accuracy", "verdict", "dtypes", "oracle", "errors", "files", "problem", "exit_codes", "terminal_text"}
+    below = {"accuracy", "verdict", "dtypes", "oracle", "errors", "files", "problem", "exit_codes", "terminal_text", "returned"}
     assert known == {"reports", "page", "records", *below}
     of_oracle = {imported for module, imported in _imports() if module.startswith(REPORTS) and imported.startswith("oracle")}
     assert of_oracle == {"oracle.profiles"}, "names of profiles are all that a report needs"

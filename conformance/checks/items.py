@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import UNSET
 
 from conformance.accuracy import Accuracy
 from conformance.cases.golden import load_cases
@@ -25,6 +26,7 @@ from conformance.parameters import parameter_features
 from conformance.problem import Problem
 from conformance.records.model import Case, Counts, DtypeResult, Item, StatusWord, Stratum
 from conformance.records.picture import Picture
+from conformance.returned import OUTPUT
 from conformance.run_options import Effort
 from conformance.specification.few import few
 from conformance.specification.model import Requirement
@@ -239,6 +241,7 @@ class ItemRun:
             reason=status.reason,
             repro=self._again(problem) if verdict.outcome.is_failure else "",
             picture=self._picture(judgement) if verdict.outcome.is_failure else None,
+            output=UNSET if verdict.output == OUTPUT or not verdict.outcome.is_failure else verdict.output,
         )
 
     def _again(self, problem: Problem) -> str:
@@ -246,10 +249,12 @@ class ItemRun:
 
     def _picture(self, judgement: Judgement) -> Picture | None:
         """For the first failures only: records stay small."""
-        if judgement.output is None or self.tally.pictures >= PICTURES:
+        name, problem = judgement.verdict.output, judgement.problem
+        array = judgement.outputs.get(name)
+        if array is None or self.tally.pictures >= PICTURES:
             return None
-        expected = self.judge.expected(judgement.problem, judgement.profile, self.subject.implementation.support)
-        drawn = picture(judgement.output, expected, self.judge.inputs(judgement.problem), judgement.verdict)
+        expected = self.judge.expected_output(name, array.dtype.name, self.subject, problem, judgement.profile)
+        drawn = picture(array, expected, self.judge.inputs(problem), judgement.verdict)
         self.tally.pictures += drawn is not None
         return drawn
 

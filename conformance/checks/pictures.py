@@ -27,19 +27,27 @@ def picture(output: np.ndarray, expected: Expected, inputs: Inputs, verdict: Ver
     head = tuple(int(i) for i in worst[:-2])
     rows, columns = _starts(r.shape[-2]), _starts(r.shape[-1])
     blocks = [_worst_of_blocks(matrix[head], r[head], rows, columns) for matrix in (got, want, r)]
-    positions = np.arange(expected.shape[-2]) if expected.rows is None else np.asarray(expected.rows)
-    keys, visible = _visible(inputs, head, positions, rows)
+    positions, places = _positions(expected)
+    keys, visible = _visible(inputs, head, positions, rows) if expected.axis == -2 else ((), ())
     return Picture(
         head=head,
         size=(r.shape[-2], r.shape[-1]),
         rows=tuple(int(positions[start]) for start in rows),
-        columns=tuple(int(start) for start in columns),
+        columns=tuple(int(places[start]) for start in columns),
         got=blocks[0],
         want=blocks[1],
         r=blocks[2],
         keys=keys,
         visible=visible,
     )
+
+
+def _positions(expected: Expected) -> tuple[np.ndarray, np.ndarray]:
+    """Where the rows and columns of the last two axes stand in the whole; of a log-sum-exp, query rows are columns."""
+    whole = [np.arange(length) for length in expected.shape[-2:]]
+    if expected.rows is not None:
+        whole[expected.axis] = np.asarray(expected.rows)
+    return whole[0], whole[1]
 
 
 def _ratios(got: np.ndarray, want: np.ndarray, expected: Expected) -> np.ndarray:

@@ -17,11 +17,13 @@ from conformance.checks.empty_rows import judge_empty_rows
 from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
 from conformance.checks.several_calls import check_sequence, check_stale
 from conformance.dtypes import float_type
+from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.inputs import AttentionInputs
-from conformance.judging import Failed, Judge, Judgement, agree
+from conformance.judging import Failed, Judge, Judgement, Run, agree
 from conformance.oracle.profiles import roundoffs
 from conformance.problem import Problem
+from conformance.returned import LSE, OUTPUT, WEIGHTS
 from conformance.routes import Route
 from conformance.verdict import Outcome, Verdict, judge, judge_form
 
@@ -51,7 +53,9 @@ def check_beyond(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     """As values; but where numbers are beyond what algorithms hold, what is not finite, and rows of zeros, are the business of a
     convention. Where infinity is due, that alone is."""
     judgement = judging.values(subject, problem)
-    if judgement.output is None or judgement.verdict.outcome not in (Outcome.NONFINITE, Outcome.WRONG_VALUE):
+    verdict = judgement.verdict
+    wrong = verdict.outcome in (Outcome.NONFINITE, Outcome.WRONG_VALUE)
+    if judgement.output is None or not wrong or verdict.output != OUTPUT:
         return [judgement]
     inputs = judging.inputs(judgement.problem)
     expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
@@ -81,25 +85,45 @@ def check_form(judging: Judge, subject: Subject, problem: Problem, shape: bool =
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
+def check_output(judging: Judge, subject: Subject, problem: Problem, output: str) -> list[Judgement]:
+    """The output of that name alone, with what is judged of it. Raises Unsupported where it is not returned."""
+    if output not in subject.implementation.support.returns:
+        raise Unsupported(f"an output called {output}")
+    problem, route, profile = _settle(judging, subject, problem)
+    try:
+        run = judging.run(subject, problem, route)
+    except Failed as failure:
+        return [Judgement(problem, str(route), failure.verdict, profile)]
+    verdict = run.settled(judging.verdict_of(output, run.others[output], subject, problem, profile))
+    return [Judgement(problem, str(route), verdict, profile, run.seconds, others={output: run.others[output]})]
+
+
 def check_repeat(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
     """The same prepared call several times, and once prepared anew: beyond twice the budget apart is NONDETERMINISTIC. Outputs
     that are wrong in the same way each time are repeatable."""
     problem, route, profile = _settle(judging, subject, problem)
     try:
         first = judging.run(subject, problem, route)
-        kept = first.output.copy()
+        kept = _copied(first)
+        verdict = _unless_wrong(judging.verdict(kept, subject, problem, profile))
         if first.changed:  # then there is no such thing as the same call again
-            verdict = _unless_wrong(judge(kept, judging.expected(problem, profile, subject.implementation.support)))
             return [Judgement(problem, str(route), first.settled(verdict), profile, first.seconds)]
-        again = [judging.run_prepared(first.prepared, subject).output.copy() for _ in range(REPETITIONS - 1)]
-        again.append(judging.run(subject, problem, route).output)
+        again = [_copied(judging.run_prepared(first.prepared, subject)) for _ in range(REPETITIONS - 1)]
+        again.append(_copied(judging.run(subject, problem, route)))
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    expected = judging.expected(problem, profile, subject.implementation.support)
-    bitwise = all(kept.tobytes() == other.tobytes() for other in again if other.shape == kept.shape)
-    verdict = _unless_wrong(judge(kept, expected))
-    if not all(agree(kept, other, expected) for other in again):
-        verdict = replace(verdict, outcome=Outcome.NONDETERMINISTIC, message="The same call gave outputs that do not agree.")
+    bitwise = all(
+        array.tobytes() == other[name].tobytes()
+        for name, array in kept.items()
+        for other in again
+        if other[name].shape == array.shape
+    )
+    for name, array in kept.items():
+        expected = judging.expected_output(name, array.dtype.name, subject, problem, profile)
+        if not all(agree(array, other[name], expected) for other in again):
+            message = f"The same call gave {'outputs' if name == OUTPUT else name} that do not agree."
+            verdict = replace(verdict, outcome=Outcome.NONDETERMINISTIC, message=message, output=name)
+            break
     return [Judgement(problem, str(route), verdict, profile, first.seconds, bitwise)]
 
 
@@ -110,7 +134,7 @@ def check_untouched(judging: Judge, subject: Subject, problem: Problem) -> list[
         run = judging.run(subject, problem, route)
     except Failed as failure:
         return [Judgement(problem, str(route), failure.verdict, profile)]
-    verdict = _unless_wrong(judge(run.output, judging.expected(problem, profile, subject.implementation.support)))
+    verdict = _unless_wrong(judging.verdict(run.outputs, subject, problem, profile))
     return [Judgement(problem, str(route), run.settled(verdict), profile, run.seconds)]
 
 
@@ -124,8 +148,7 @@ def check_unaliased(judging: Judge, subject: Subject, problem: Problem) -> list[
     if run.prepared.aliases(run.raw):
         verdict = Verdict(Outcome.MUTATED_INPUT, "The output shares memory with an input: writing to one changes the other.")
     else:
-        right = judge(run.output, judging.expected(problem, profile, subject.implementation.support))
-        verdict = run.settled(_unless_wrong(right))
+        verdict = run.settled(_unless_wrong(judging.verdict(run.outputs, subject, problem, profile)))
     return [Judgement(problem, str(route), verdict, profile, run.seconds)]
 
 
@@ -160,7 +183,12 @@ def _unless_wrong(verdict: Verdict) -> Verdict:
     requirements judge outputs."""
     if verdict.outcome in (Outcome.PASS, Outcome.MUTATED_INPUT):
         return verdict
-    return Verdict(Outcome.PASS, f"The output itself is {verdict.outcome}, which other requirements judge.")
+    return Verdict(Outcome.PASS, f"The {verdict.output} itself is {verdict.outcome}, which other requirements judge.")
+
+
+def _copied(run: Run) -> dict[str, np.ndarray]:
+    """Its outputs, in memory of their own."""
+    return {name: array.copy() for name, array in run.outputs.items()}
 
 
 def _settle(judging: Judge, subject: Subject, problem: Problem) -> tuple[Problem, Route, str]:
@@ -185,4 +213,6 @@ PROCEDURES: dict[str, Procedure] = {
     "empty-rows": check_empty_rows,
     "bias-dtype": check_bias_dtype,
     "lengths-dtype": check_lengths_dtype,
+    LSE: partial(check_output, output=LSE),
+    WEIGHTS: partial(check_output, output=WEIGHTS),
 }

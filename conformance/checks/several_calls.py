@@ -9,7 +9,7 @@ from conformance.errors import ProblemError, Unsupported
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement
 from conformance.problem import Problem
-from conformance.verdict import Outcome, Verdict, judge
+from conformance.verdict import Outcome, Verdict
 
 
 def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
@@ -83,7 +83,7 @@ def _afterwards(judging: Judge, subject: Subject, earlier: Judgement) -> list[Ju
     """The output of an earlier call, judged again if it was right: it may lie in memory that a later call has written to."""
     if earlier.output is None or earlier.verdict.outcome is not Outcome.PASS:
         return []
-    verdict = judge(earlier.output, judging.expected(earlier.problem, earlier.profile, subject.implementation.support))
+    verdict = judging.verdict(earlier.outputs, subject, earlier.problem, earlier.profile)
     if verdict.outcome is Outcome.PASS:
         return []
     return [_told(replace(earlier, verdict=verdict), "A later call changed this output, which was right.")]
@@ -101,5 +101,6 @@ def _named_stale(judging: Judge, subject: Subject, earlier: Problem, judgement: 
     """Says so where a wrong output is the right one for a call before, which differed ``how``."""
     if judgement.verdict.outcome is not Outcome.WRONG_VALUE or judgement.output is None:
         return judgement
-    before = judge(judgement.output, judging.expected(earlier, judgement.profile, subject.implementation.support))
-    return _told(judgement, f"It is the output of the call before, {how}.") if before.outcome is Outcome.PASS else judgement
+    name = judgement.verdict.output
+    before = judging.verdict_of(name, judgement.outputs[name], subject, earlier, judgement.profile)
+    return _told(judgement, f"It is the {name} of the call before, {how}.") if before.outcome is Outcome.PASS else judgement

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from conformance.errors import UsageError, cut
 from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem, unmet
 from conformance.records.model import Environment, ImplementationEntry, StatusWord
-from conformance.specification import conventions
+from conformance.specification import conventions, requirements
 from conformance.verdict import Outcome
 
 # Both say "the values are wrong"; which of them a random case shows depends on what was drawn.
@@ -219,9 +219,13 @@ def _never_asked(expected: Entry, implementations: Sequence[ImplementationEntry]
     names = ", ".join(one.name for one in implementations)
     if isinstance(expected, ExpectedAnswer):
         subject, about = expected.convention, conventions()[expected.convention].operations
+        further = conventions()[expected.convention].output
     else:
         subject, about = expected.requirement, (operations[expected.requirement],)
+        further = requirements()[expected.requirement].output
     asked = [one for one in implementations if one.operation in about]
+    if asked and not any(further in one.outputs for one in asked):
+        return f"{subject} is about {further}, which {names} does not return"
     if not asked:
         others = " and ".join(sorted({one.operation for one in implementations}))
         return f"{subject} is about {' and '.join(about)}, and {names} offers {others}"

@@ -1,18 +1,20 @@
 """The oracle of attention: float64 NumPy (longdouble for float64 cases) on the rounded inputs, blocked over query rows."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from conformance.dtypes import float_type
+from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
 from conformance.features import features
 from conformance.inputs import AttentionInputs
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
+from conformance.oracle.second_outputs import SECOND, error_of, with_others
 from conformance.oracle.stages import Bounds, Flow, Tensors, budget_of, errors, values
 
 Array = np.ndarray
@@ -65,7 +67,21 @@ def truth_of_attention(inputs: AttentionInputs) -> Truth:
         output = exact if rows is None else exact[:, :, rows]
     shape = (batch, heads, query_length, inputs.value.shape[3])
     kept = sum(part.kept for part in parts)
-    return Truth(output, joined(part.judged for part in parts), shape, dtype, bound, rows, kept)
+
+    def second(name: str) -> tuple[Array, Array]:
+        found, judged = (joined(arrays) for arrays in zip(*(part.second(name) for part in parts), strict=True))
+        if dtype == "float64" and not EXTENDED and np.isfinite(output).all():
+            from conformance.oracle.exact import attention_steps
+
+            exact = attention_steps(inputs)[name].reshape(batch, heads, query_length, -1)
+            found = exact if rows is None else exact[:, :, rows]
+        return found, judged
+
+    def bound_of_second(name: str, unit: Roundoffs, returned: FloatType) -> Array:
+        return joined(part.bound_of_second(name, unit, returned) for part in parts)
+
+    first = Truth(output, joined(part.judged for part in parts), shape, dtype, bound, rows, kept)
+    return with_others(first, (batch, heads, query_length, key_length), second, bound_of_second)
 
 
 def scores_and_output(inputs: AttentionInputs) -> tuple[Float[Array, "b hq lq lk"], Float[Array, "b hq lq dv"]]:
@@ -131,6 +147,17 @@ class Computation:
         """The budget of each element."""
         return self.joined([budget_of(flow, errors(flow, Bounds(unit))) for flow in self.flows()])
 
+    def second(self, name: str) -> tuple[Array, Array]:
+        """The further output of that name, and where it is judged, (B, H, rows, ·)."""
+        found = [self._due_of_second(flow, SECOND[name].value(flow)) for flow in self.flows()]
+        value, judged = (self.joined(arrays) for arrays in zip(*found, strict=True))
+        return value, judged
+
+    def bound_of_second(self, name: str, unit: Roundoffs, returned: FloatType) -> Array:
+        """The budget of each of its elements where it is returned in some dtype."""
+        flows = self.flows()
+        return self.joined([error_of(name, flow, errors(flow, Bounds(unit)), returned) for flow in flows])
+
     def flows(self) -> Iterable[Flow]:
         """What flows through the stages, block by block."""
         return map(self._flow, self._indices) if self._flows is None else self._flows
@@ -150,6 +177,16 @@ class Computation:
         if tensors.bad_query is None and tensors.bad_key is None and tensors.bad_value is None:
             return flow.mixed, flow.judged
         return _spread_nonfinite(self._inputs, tensors, flow.index, flow.visible, flow.weights, flow.mixed, flow.judged)
+
+    def _due_of_second(self, flow: Flow, value: Array) -> tuple[Array, Array]:
+        """As of the output; V has no part in it. Of a row of NaN the hidden weights may be that or 0."""
+        tensors, judged = replace(self.tensors, bad_value=None), flow.judged
+        if tensors.bad_query is not None or tensors.bad_key is not None:
+            value, judged = _spread_nonfinite(self._inputs, tensors, flow.index, flow.visible, flow.weights, value, flow.judged)
+        judged = judged[..., None]
+        if flow.visible is not None and value.shape[-1] == flow.visible.shape[-1] and np.isnan(value).any():
+            judged = judged & (flow.visible | ~np.isnan(value))
+        return value, judged
 
 
 def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> Tensors:

@@ -250,11 +250,21 @@ def normalisation_error(
     nothing divides by their sum."""
     if not unit.log_sum_exp:
         return 0.0
+    lift: Array = product(np.asarray(normalisation_lift(weights, scores, top, unit)), value.size)
+    return lift
+
+
+def normalisation_lift(
+    weights: Float[Array, "*h lq lk"], scores: Float[Array, "*h lq lk"], top: Float[Array, "*h lq 1"], unit: Roundoffs
+) -> Float[Array, "*h lq lk"] | float:
+    """P_j (e^λ_j − 1): the same of each weight."""
+    if not unit.log_sum_exp:
+        return 0.0
     with np.errstate(divide="ignore"):
         lse = top - np.log(weights.max(-1, keepdims=True, initial=0.0))  # the largest weight is e^(top − lse)
     lse = np.where(np.isfinite(lse), lse, 0.0)
     error = unit.log_sum_exp * (2.0 * np.abs(lse) + np.abs(scores - lse)) + 4.0 * unit.accumulator
-    lift: Array = product(weights * np.expm1(np.minimum(error, 300.0)), value.size)
+    lift: Array = weights * np.expm1(np.minimum(error, 300.0))
     return lift
 
 

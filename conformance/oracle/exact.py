@@ -39,7 +39,8 @@ def attention_steps(inputs: AttentionInputs) -> Steps:
     """Every intermediate by name, in float64.
 
     ``scores`` Q Kᵀ, ``scaled_scores`` scale · Q Kᵀ, ``weights`` the softmax of scaled_scores + bias over the visible keys,
-    all (B, Hq, Lq, Lk), and 0 where hidden for the weights; ``output`` (B, Hq, Lq, dv); ``visible`` the boolean pairs.
+    all (B, Hq, Lq, Lk), and 0 where hidden for the weights; ``lse`` (B, Hq, Lq) the logarithm of what they are divided by, 0 in
+    rows that see no key; ``output`` (B, Hq, Lq, dv); ``visible`` the boolean pairs.
     """
     query, key, value = _read(inputs.query, "query"), _read(inputs.key, "key"), _read(inputs.value, "value")
     if query.shape[1] % key.shape[1]:
@@ -68,8 +69,8 @@ def multi_head_steps(inputs: MultiHeadInputs) -> Steps:
     """Every intermediate by name, in float64.
 
     ``projected_query``, ``projected_key``, ``projected_value`` (B, L, inner), before the split into heads; ``scores``,
-    ``scaled_scores``, ``weights``, ``visible`` (B, H, Lq, Lk) as in ``attention_steps``; ``merged_heads`` (B, Lq, value inner),
-    the heads side by side; ``output``.
+    ``scaled_scores``, ``weights``, ``visible`` (B, H, Lq, Lk) and ``lse`` as in ``attention_steps``; ``merged_heads`` (B, Lq,
+    value inner), the heads side by side; ``output``.
     """
     weights, heads = inputs.weights, inputs.num_heads
     if weights.query.shape[1] % heads or weights.value.shape[1] % heads:
@@ -121,23 +122,25 @@ def _attend(
     group = heads // key.shape[1]
     scores, scaled, weights = (np.full(visible.shape, _MP.zero, dtype=object) for _ in range(3))
     output = np.full((batch, heads, query_length, value.shape[3]), _MP.zero, dtype=object)
+    lse = np.full(visible.shape[:3], _MP.zero, dtype=object)
     for b, h, i in np.ndindex(batch, heads, query_length):
         keys, values = key[b, h // group], value[b, h // group]
         for j in range(key_length):
             scores[b, h, i, j] = _MP.fdot(query[b, h, i], keys[j])
             scaled[b, h, i, j] = scale * scores[b, h, i, j]
         seen = np.flatnonzero(visible[b, h, i])
-        if not seen.size:
+        others = [logit for one in features(inputs.operation) for logit in one.added_exactly(_MP, inputs, h)]
+        if not seen.size and not others:
             continue
         logits = np.array([_scored(score, inputs) for score in scaled[b, h, i, seen]], dtype=object)
         if bias is not None:
             logits = logits + bias[b, h, i, seen]
         exponentials = [_MP.exp(logit) for logit in logits]
-        others = (logit for one in features(inputs.operation) for logit in one.added_exactly(_MP, inputs, h))
         total = _MP.fsum([*exponentials, *map(_MP.exp, others)])
         weights[b, h, i, seen] = [e / total for e in exponentials]
+        lse[b, h, i] = _MP.log(total)
         output[b, h, i] = [_MP.fdot(exponentials, values[seen, c]) / total for c in range(value.shape[3])]
-    return {"scores": scores, "scaled_scores": scaled, "weights": weights, "output": output}
+    return {"scores": scores, "scaled_scores": scaled, "weights": weights, "lse": lse, "output": output}
 
 
 def _scored(score: mpmath.mpf, inputs: AttentionInputs | MultiHeadInputs) -> mpmath.mpf:

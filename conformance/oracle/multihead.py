@@ -13,6 +13,7 @@ from conformance.oracle.attention import EXTENDED, Computation, with_zeros, work
 from conformance.oracle.budget import Numbers
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
+from conformance.oracle.second_outputs import error_of, with_others
 from conformance.oracle.stages import Bounds, Flow, budget_of, errors, spread
 
 Array = np.ndarray
@@ -39,7 +40,21 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
 
         due = exact_multi_head(inputs)
     judged = np.asarray(within.judged.all(axis=1))
-    return Truth(due, judged, due.shape, dtype, bound, kept=within.kept)
+
+    def second(name: str) -> tuple[Array, Array]:
+        found, seen = within.second(name)
+        if dtype == "float64" and not EXTENDED:
+            from conformance.oracle.exact import multi_head_steps
+
+            found = multi_head_steps(inputs)[name].reshape(found.shape)
+        return found, seen
+
+    def bound_of_second(name: str, unit: Roundoffs, returned: FloatType) -> Array:
+        pairs = _bounds(inputs, within, unit, work)
+        return within.joined([error_of(name, *pair, returned) for pair in pairs])
+
+    first = Truth(due, judged, due.shape, dtype, bound, kept=within.kept)
+    return with_others(first, (*within.output.shape[:3], inputs.key.shape[1]), second, bound_of_second)
 
 
 def heads_of(inputs: MultiHeadInputs, work: type[np.floating]) -> AttentionInputs:
@@ -66,19 +81,25 @@ def _projections(inputs: MultiHeadInputs) -> tuple[tuple[Array, Array, Array | N
 
 def _bound(inputs: MultiHeadInputs, within: Computation, output: Array, kind: FloatType, unit: Roundoffs) -> Array:
     """The budget. Where the heads are projected in the end, they are rounded where intermediate results are."""
+    inner = unit if inputs.weights.output is None else replace(unit, output=unit.projections)
+    pairs = _bounds(inputs, within, inner, output.dtype.type)
+    if inputs.weights.output is None:
+        return _merge(within.joined([budget_of(*pair) for pair in pairs]))
+    moved = [_moved(inputs, *pair) for pair in pairs]
+    rest = within.joined([of_flow.rest for _, of_flow in pairs])
+    return _through_output(inputs, within, np.concatenate(moved, axis=1), rest, output, kind, unit)
+
+
+def _bounds(inputs: MultiHeadInputs, within: Computation, unit: Roundoffs, work: type[np.floating]) -> list[tuple[Flow, Bounds]]:
+    """What flows through the heads, with what it may be off by: query, key and value are projected."""
+    kind = float_type(inputs.query.dtype.name)
     of_query, of_key, of_value = (
-        _split(_error_of(x, matrix, bias, output.dtype.type, kind, unit), inputs.num_heads)[:, :, None]
+        _split(_error_of(x, matrix, bias, work, kind, unit), inputs.num_heads)[:, :, None]
         for x, matrix, bias in _projections(inputs)
     )
-    inner = unit if inputs.weights.output is None else replace(unit, output=unit.projections)
     of_key, of_value = (with_zeros(array, within.tensors.added) for array in (of_key, of_value))
     flows = list(within.flows())
-    bounds = [errors(flow, Bounds(inner, of_query[..., flow.index, :], of_key, of_value)) for flow in flows]
-    if inputs.weights.output is None:
-        return _merge(within.joined([budget_of(*pair) for pair in zip(flows, bounds, strict=True)]))
-    moved = [_moved(inputs, flow, of_flow) for flow, of_flow in zip(flows, bounds, strict=True)]
-    rest = within.joined([of_flow.rest for of_flow in bounds])
-    return _through_output(inputs, within, np.concatenate(moved, axis=1), rest, output, kind, unit)
+    return [(flow, errors(flow, Bounds(unit, of_query[..., flow.index, :], of_key, of_value))) for flow in flows]
 
 
 def _moved(inputs: MultiHeadInputs, flow: Flow, bounds: Bounds) -> Float[Array, "b rows model"]:

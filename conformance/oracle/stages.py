@@ -96,7 +96,12 @@ class Flow:
 
     def of_each_key(self, array: Array) -> Array:
         """(…, #Lk) as (…, Lk)."""
-        return np.broadcast_to(array, (*array.shape[:-1], self.tensors.key.shape[-2] - self.tensors.added))
+        return np.broadcast_to(array, (*array.shape[:-1], self.keys))
+
+    @property
+    def keys(self) -> int:
+        """Lk, without keys that are added."""
+        return self.tensors.key.shape[-2] - self.tensors.added
 
     def wide(self, array: Array) -> Array:
         """In float64."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from conformance.page.text import figure
 from conformance.records import Picture
 from conformance.records.picture import Cells
+from conformance.returned import OUTPUT
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class PackedPicture:
         return sum(len(value) + 16 for value in self.attributes.values())
 
 
-def packed(picture: Picture) -> PackedPicture:
+def packed(picture: Picture, output: str = OUTPUT) -> PackedPicture:
+    """The picture of the output called ``output``."""
     attributes = {
         "head": " ".join(str(i) for i in picture.head),
         "size": " ".join(str(length) for length in picture.size),
@@ -32,10 +34,10 @@ def packed(picture: Picture) -> PackedPicture:
         "want": _numbers(picture.want),
         "r": _numbers(picture.r),
     }
-    return PackedPicture(attributes, describe(picture))
+    return PackedPicture(attributes, describe(picture, output))
 
 
-def describe(picture: Picture) -> str:
+def describe(picture: Picture, output: str = OUTPUT) -> str:
     """Where the picture lies, how many elements are beyond their budget, and which is the worst."""
     ranked = [
         (r, picture.rows[i], picture.columns[j])
@@ -44,7 +46,8 @@ def describe(picture: Picture) -> str:
         if not math.isnan(r)
     ]
     beyond = sum(r > 1 for r, *_ in ranked)
-    where = f"Output[{', '.join(str(i) for i in picture.head)}]" if picture.head else "The output"
+    name = output.capitalize() if output == OUTPUT else output
+    where = f"{name}[{', '.join(str(i) for i in picture.head)}]" if picture.head else f"The {output}"
     drawn = (len(picture.rows), len(picture.columns))
     blocks = "" if drawn == picture.size else f", drawn as {drawn[0]} × {drawn[1]} blocks, each by its worst element"
     text = f"{where}, {picture.size[0]} × {picture.size[1]}{blocks}: {beyond} of {len(ranked)} beyond the budget"

@@ -10,6 +10,7 @@ from conformance.records import Case, Item, Run
 from conformance.reports.causes import Cause, causes
 from conformance.reports.shown import Choice
 from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, failing_dtypes, kind_of
+from conformance.returned import OUTPUT
 
 MARKS = {
     PASSED: "✓",
@@ -191,7 +192,7 @@ def _shown_cases(run: Run) -> dict[tuple[str, str], list[ShownCase]]:
         room -= _length(case)
         if room < 0:
             break
-        picture = packed(case.picture) if case.picture is not None else None
+        picture = packed(case.picture, case.output or OUTPUT) if case.picture is not None else None
         if picture is not None:
             picture_room -= picture.length
         shown.setdefault(key, []).append(ShownCase(case, picture if picture_room >= 0 else None))

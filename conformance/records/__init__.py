@@ -7,7 +7,7 @@ describes each kind. A file without its footer is truncated. Record files may be
 from conformance.records.coverage import Coverage, Coverages, Undeclared, undeclared
 from conformance.records.entries import implementation_entry, requirement_entry
 from conformance.records.environment import command_line, current_environment
-from conformance.records.extent import due_of, requirements_due
+from conformance.records.extent import due_of
 from conformance.records.lines import decode, encode
 from conformance.records.model import (
     CONFORMANCE_TIERS,
@@ -77,7 +77,6 @@ __all__ = [
     "merge_shards",
     "read_records",
     "requirement_entry",
-    "requirements_due",
     "shares",
     "too_little",
     "undeclared",

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from conformance.errors import cut
 from conformance.records.distribution import distribution_of
 from conformance.records.model import ImplementationEntry, RequirementEntry
+from conformance.returned import OUTPUT, judged
 from conformance.terminal_text import printable
 from conformance.user_files import LONGEST_NAME
 
@@ -49,12 +52,17 @@ def implementation_entry(implementation: "Implementation") -> ImplementationEntr
         scale_dtype=support.scale_dtype,
         distribution=_line(found[0]) if found else None,
         distribution_version=_line(found[1]) if found else None,
+        returns=UNSET if judged(support.returns) == (OUTPUT,) else judged(support.returns),
     )
 
 
 def requirement_entry(requirement: "Requirement") -> RequirementEntry:
     return RequirementEntry(
-        id=requirement.id, area=requirement.area, operation=requirement.operation, sentence=requirement.sentence
+        id=requirement.id,
+        area=requirement.area,
+        operation=requirement.operation,
+        sentence=requirement.sentence,
+        output=UNSET if requirement.output == OUTPUT else requirement.output,
     )
 
 

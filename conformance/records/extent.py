@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from conformance.errors import UsageError, quoted
 from conformance.records.model import Header, ImplementationEntry
+from conformance.returned import OUTPUT
 from conformance.shards import Shard
 
 Pair = tuple[str, str]  # of a requirement or convention, and an implementation
@@ -39,17 +40,18 @@ def requirement_pairs(header: Header) -> frozenset[Pair]:
         (one.id, entry.name)
         for one in header.requirements
         for entry in header.implementations
-        if entry.operation == one.operation
+        if entry.operation == one.operation and (one.output or OUTPUT) in entry.outputs
     )
 
 
 def convention_pairs(header: Header) -> frozenset[Pair]:
     """All that the suite asks; an older header does not say it. What cannot run here is not asked."""
+    outputs = header.outputs or {}
     return frozenset(
         (identifier, entry.name)
         for identifier, operations in header.conventions.items()
         for entry in header.implementations
-        if _is_asked(entry) and entry.operation in operations
+        if _is_asked(entry) and entry.operation in operations and outputs.get(identifier, OUTPUT) in entry.outputs
     )
 
 
@@ -78,12 +80,6 @@ def selected(headers: Sequence[Header]) -> frozenset[Pair]:
 
 def _parts(header: Header) -> int:
     return Shard.parse(header.shard).count if header.shard else 1
-
-
-def requirements_due(implementations: Iterable[str], requirements: Iterable[str]) -> int:
-    """How many pairs there are, given the operation of each implementation and of each requirement."""
-    operations = Counter(implementations)
-    return sum(operations[operation] for operation in requirements)
 
 
 def by_implementation(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:

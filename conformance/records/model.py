@@ -4,13 +4,14 @@ from datetime import datetime
 from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from conformance.accuracy import AccuracyEntry
 from conformance.data import Count, Data, Identifier, Integer, Name, Number, Text, Word
 from conformance.oracle.profiles import UNDECLARED
 from conformance.records.picture import Picture
 from conformance.records.unrun import Unrun
+from conformance.returned import OUTPUT
 from conformance.verdict import Outcome
 
 SCHEMA_VERSION: Final = 1
@@ -46,7 +47,8 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     shapes, in words. ``own_not_asked``: parameters of its own that the suite knows and, as declared, never passes;
     ``taken_away``: features without a parameter that it says it lacks; ``narrowed``: to what else the declaration narrows the
     judgement, in words. ``scale_dtype``: in which the scale is held, where that is declared. ``distribution``: from which it
-    comes, null for a file. ``missing``: why it cannot run here."""
+    comes, null for a file. ``missing``: why it cannot run here. ``returns``: what of its result is judged, where that is more
+    than the output."""
 
     name: Name
     operation: Word
@@ -70,6 +72,12 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     scale_dtype: Word | None = None
     distribution: Text | None = None
     distribution_version: Text | None = None
+    returns: tuple[Word, ...] | UnsetType = UNSET
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What it returns that is judged."""
+        return self.returns or (OUTPUT,)
 
     def judged_by(self, dtype: str) -> str:
         """The numerics profile under which the results in a dtype count."""
@@ -77,20 +85,22 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
 
 
 class RequirementEntry(Data, frozen=True, kw_only=True):
-    """A requirement that the run asked for."""
+    """A requirement that the run asked for. ``output``: which further output it is about, where it is about one."""
 
     id: Identifier
     area: Identifier
     operation: Word
     sentence: str
+    output: Word | UnsetType = UNSET
 
 
 class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     """First line: which suite ran what, where and how. ``schema`` is the version of this file format, ``suite`` and
     ``specification`` are theirs. ``shard``: which part of the run this is, such as 2/5; empty for a whole run.
     ``selection``: the expression of -k, empty where all was asked for. ``conventions``: all questions, each with the operations
-    of which it is asked. ``due``: by implementation, the ids of the requirements and conventions that were selected; null where
-    all of them were, or where an older version did not say."""
+    of which it is asked; ``outputs``: those of them that are about a further output, with its name. ``due``: by implementation,
+    the ids of the requirements and conventions that were selected; null where all of them were, or where an older version did
+    not say."""
 
     schema: Literal[1]
     suite: Word
@@ -105,6 +115,7 @@ class Header(Data, frozen=True, kw_only=True, tag_field="kind", tag="header"):
     implementations: tuple[ImplementationEntry, ...]
     requirements: tuple[RequirementEntry, ...]
     conventions: dict[Identifier, tuple[Word, ...]] = msgspec.field(default_factory=dict)
+    outputs: dict[Identifier, Word] | UnsetType = UNSET
     due: dict[Name, tuple[Identifier, ...]] | None = None
 
 
@@ -165,7 +176,8 @@ class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
     """A problem on an implementation: all golden and designed cases that ran, of the random ones the failures. ``id`` is the
     requirement and the digest of the problem's ``text``. ``route`` is native, or says how the suite composed the request, such as
     causal=mask. ``r`` is the largest error / budget, at ``index``, where the output was ``got`` in place of ``want``.
-    The first failures of an item that have an output of the due shape have a ``picture`` of it."""
+    The first failures of an item that have an output of the due shape have a ``picture`` of it. ``output``: of which further
+    output all this is said, where it is one."""
 
     NUMBERS = ("r", "got", "want", "budget")
 
@@ -187,6 +199,7 @@ class Case(Data, frozen=True, kw_only=True, tag_field="kind", tag="case"):
     reason: str = ""
     repro: str = ""
     picture: Picture | None = None
+    output: Word | UnsetType = UNSET
 
     @property
     def digest(self) -> str:

@@ -29,6 +29,7 @@ Property = tuple[str, str]  # kind and value
 _DTYPES = re.compile(r"The output is (\w+).*, due is (\w+)\.")
 # How a property is said of failures, the most telling kind first, and what can be declared; {} is its value.
 _SAID: dict[str, tuple[str, str]] = {
+    "output": ("are of the {} beside a right output", ""),
     "dtype": ("are in {} alone", "declare dtypes without {}"),
     "dtypes": ("are in {}", "declare dtypes without {}"),
     "layout": ("have inputs that are {} in memory", "declare layouts without {}"),
@@ -205,7 +206,8 @@ def _covered(items: Sequence[Item], shared: Mapping[str, frozenset[Property]], o
 def properties(case: Case) -> frozenset[Property]:
     """What a case can have in common with others, by kind and value."""
     routes = [] if case.route == "native" else [("route", way) for way in case.route.split(",")]
-    return _properties(case.text) | {("dtype", case.dtype), *routes}
+    further = [("output", case.output)] if case.output else []
+    return _properties(case.text) | {("dtype", case.dtype), *routes, *further}
 
 
 @lru_cache(maxsize=1 << 16)

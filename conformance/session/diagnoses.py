@@ -74,8 +74,8 @@ class Failures:
                     Request(implementation=implementation.name, failing=failing, passing=tuple(passing), requirements=of_each)
                 )
             ended = self._ended.get(implementation.name)
-            apart = {said: self._apart.get((implementation.name, said)) for said in APART.values()}
-            if failing or ended or any(apart.values()):
+            apart = {said: found for (name, said), found in self._apart.items() if name == implementation.name}
+            if failing or ended or apart:
                 found = _with_remark(found, "Left out is what ended the process or ran over the time limit", ended)
                 for said, identifiers in apart.items():
                     found = _with_remark(found, said, identifiers)
@@ -84,6 +84,8 @@ class Failures:
 
 def _apart(case: Case) -> str:
     """What is said of a failure that no fault of the catalogue could explain, since no element that has a value is wrong."""
+    if case.output:
+        return f"The output is right, and the {case.output} beside it is not" if case.status == "unexpected" else ""
     check = requirements()[case.requirement].check
     wrong = case.status == "unexpected" and case.outcome in (Outcome.WRONG_VALUE, Outcome.NONFINITE)
     return APART.get(check, "") if wrong and (check != "unbiased" or case.index is None) else ""

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from conformance import __version__
 from conformance.known import Known
 from conformance.records import SCHEMA_VERSION, Header, command_line, due_of, requirement_entry
+from conformance.returned import OUTPUT
 from conformance.session.options import Settings
 from conformance.specification import SPEC_VERSION, conventions, requirements
 
@@ -19,7 +21,9 @@ def header(settings: Settings, implementations: Sequence[Known], selection: str,
 
 
 def _header(settings: Settings, implementations: Sequence[Known], selection: str) -> Header:
-    operations = {implementation.operation for implementation in implementations}
+    asked = [(implementation.operation, implementation.entry.outputs) for implementation in implementations]
+    questions = [one for one in conventions().values() if any(one.is_asked_of(*whom) for whom in asked)]
+    further = {one.id: one.output for one in questions if one.output != OUTPUT}
     return Header(
         schema=SCHEMA_VERSION,
         suite=__version__,
@@ -32,6 +36,7 @@ def _header(settings: Settings, implementations: Sequence[Known], selection: str
         command=command_line(),
         environment=settings.expectations.environment,
         implementations=tuple(implementation.entry for implementation in implementations),
-        requirements=tuple(requirement_entry(r) for r in requirements().values() if r.operation in operations),
-        conventions={c.id: c.operations for c in conventions().values() if operations.intersection(c.operations)},
+        requirements=tuple(requirement_entry(r) for r in requirements().values() if any(r.is_asked_of(*whom) for whom in asked)),
+        conventions={one.id: one.operations for one in questions},
+        outputs=further or UNSET,
     )

@@ -1,6 +1,6 @@
 """Which items there are: requirement or convention × implementation, as pytest's, and which of them this run has."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from conformance.known import Known
 from conformance.session.options import Settings
 from conformance.specification import conventions, requirements
+from conformance.specification.model import Convention, Requirement
 from conformance.workers.asking import Ask
 
 SELECTED = pytest.StashKey[int]()  # how many items -k selects, of all shards
@@ -24,18 +25,17 @@ class Items:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "requirement_id" in metafunc.fixturenames:
             area = metafunc.module.AREA
-            wanted = {r.id: (r.operation,) for r in requirements().values() if r.area == area}
-            self._parametrize(metafunc, "requirement_id", wanted)
+            self._parametrize(metafunc, "requirement_id", [r for r in requirements().values() if r.area == area])
         elif "convention_id" in metafunc.fixturenames:
-            self._parametrize(metafunc, "convention_id", {c.id: c.operations for c in conventions().values()})
+            self._parametrize(metafunc, "convention_id", conventions().values())
 
-    def _parametrize(self, metafunc: pytest.Metafunc, name: str, wanted: Mapping[str, tuple[str, ...]]) -> None:
+    def _parametrize(self, metafunc: pytest.Metafunc, name: str, wanted: Iterable[Requirement | Convention]) -> None:
         """Requirement by requirement, so that the oracle's answers, which are kept a while, serve all implementations."""
         pairs = [
-            pytest.param(identifier, one.name, id=f"{identifier}-{one.name}")
-            for identifier, operations in wanted.items()
+            pytest.param(asked.id, one.name, id=f"{asked.id}-{one.name}")
+            for asked in wanted
             for one in self._implementations
-            if one.operation in operations
+            if asked.is_asked_of(one.operation, one.entry.outputs)
         ]
         metafunc.parametrize((name, "implementation"), pairs)
 

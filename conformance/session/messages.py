@@ -60,7 +60,8 @@ def _case_lines(case: Case) -> list[str]:
     if case.route != "native":
         lines.append(f"  asked by {case.route}")
     if case.r is not None and case.index is not None:
-        lines.append(f"  index {case.index}: got {case.got!r}, want {case.want!r}, error/budget r = {case.r:.3g}")
+        of = f"{case.output}, " if case.output else ""
+        lines.append(f"  {of}index {case.index}: got {case.got!r}, want {case.want!r}, error/budget r = {case.r:.3g}")
     elif case.message:
         lines += _wrapped(case.message)
     if case.reason:

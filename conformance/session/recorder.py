@@ -24,7 +24,6 @@ from conformance.records import (
     Share,
     Timing,
     read_records,
-    requirements_due,
     too_little,
     undeclared,
 )
@@ -222,8 +221,8 @@ class Recorder:
     @property
     def _undeclared(self) -> int:
         """How many areas were not offered without a declaration; of a run of all requirements alone, as ``Run.undeclared``."""
-        operations = [implementation.operation for implementation in self.implementations]
-        due = requirements_due(operations, (one.operation for one in requirements().values()))
+        asked = [(implementation.operation, implementation.entry.outputs) for implementation in self.implementations]
+        due = sum(requirement.is_asked_of(*one) for one in asked for requirement in requirements().values())
         if self._is_part or self.config.option.keyword or self.items < due:
             return 0
         return len(undeclared(self._coverages, {one.name: one.entry for one in self.implementations}))

@@ -17,6 +17,7 @@ from conformance.specification import (
     own_sizes_of_layers,
     positions,
     scaling,
+    second_outputs,
     sizes,
     visibility,
 )
@@ -44,6 +45,7 @@ _PARTS = (
     positions,
     own_sizes_of_layers,
     sizes,
+    second_outputs,
 )
 
 

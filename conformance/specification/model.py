@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.problem import Problem
+from conformance.returned import LSE, OUTPUT, WEIGHTS
 from conformance.specification.draw import AnyDraw
 from conformance.specification.observing import ANYWHERE, RAISES, Ask, Observation, Places, Question
 
@@ -39,6 +40,8 @@ CHECKS: dict[str, str] = {
     "bias-dtype": "a bias in float32 beside 16-bit inputs: the output is within its budget, with the bias as it is or rounded to "
     "their dtype, or the call raises",
     "lengths-dtype": "key lengths in the other one of int32 and int64: the output is within its budget, or the call raises",
+    LSE: "each problem's log-sum-exp, of the due shape and dtype, is within its budget; the output is not judged",
+    WEIGHTS: "each problem's weights, of the due shape and dtype, are within their budget; the output is not judged",
 }
 
 # Those that hold outputs against the truth; of the others, an output that passes may be any.
@@ -144,6 +147,15 @@ class Requirement:
     def area(self) -> str:
         return self.id.split("-")[1]
 
+    @property
+    def output(self) -> str:
+        """Which output it is about: asked of implementations that return it."""
+        return self.check if self.check in (LSE, WEIGHTS) else OUTPUT
+
+    def is_asked_of(self, operation: str, returns: Iterable[str]) -> bool:
+        """Whether it concerns an implementation of ``operation`` with those outputs."""
+        return self.operation == operation and self.output in returns
+
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
@@ -154,6 +166,7 @@ class Convention:
     operation of which it is asked, how. ``native``: the question is what the implementation's own parameters mean, so that
     ``ask`` does not rewrite the inputs to get round a lack of them. ``by``: the way (conformance/routes.py) by which alone it is
     asked, where it is about that way. ``otherwise`` says what the suite does all the same where the answer is not legitimate.
+    ``output``: which of the outputs answers it.
     """
 
     id: str
@@ -165,6 +178,7 @@ class Convention:
     native: bool = False
     by: str = ""
     otherwise: str = ""
+    output: str = OUTPUT
 
     def __post_init__(self) -> None:
         assert self.legitimate and self.legitimate <= set(self.answers), self.id
@@ -173,6 +187,10 @@ class Convention:
     def operations(self) -> tuple[str, ...]:
         """The operations of which the question is asked."""
         return tuple(self.questions)
+
+    def is_asked_of(self, operation: str, returns: Iterable[str]) -> bool:
+        """Whether it concerns an implementation of ``operation`` with those outputs."""
+        return operation in self.operations and self.output in returns
 
     @property
     def known_answers(self) -> tuple[str, ...]:

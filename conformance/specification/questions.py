@@ -17,6 +17,7 @@ from conformance.specification.asking import (
     shaped,
 )
 from conformance.specification.build import attention
+from conformance.specification.lse_questions import LSE_CONVENTIONS
 from conformance.specification.mask_questions import MASK_CONVENTIONS
 from conformance.specification.model import Convention
 from conformance.specification.number_questions import NUMBER_CONVENTIONS
@@ -98,6 +99,7 @@ CONVENTIONS: tuple[Convention, ...] = (
         legitimate=frozenset({"refused", "accepted"}),
         questions={"multi_head_attention": Question(problems=_undivided, read=refused, places=IN_DTYPES)},
     ),
+    *LSE_CONVENTIONS,
     *NUMBER_CONVENTIONS,
     *POSITION_CONVENTIONS,
 )

@@ -14,6 +14,7 @@ from conformance.judging import Failed, Judge, verdict_of_exception
 from conformance.prepared import PreparedCall
 from conformance.problem import Problem
 from conformance.records import Passes
+from conformance.returned import OUTPUT
 from conformance.routes import Route
 from conformance.timing import gradients
 from conformance.timing.shapes import as_offered
@@ -131,7 +132,8 @@ class Contender:
         which, raw = self._last
         self._last = None
         try:
-            output = self._placed[which].prepared.read(raw if self._both is None else raw[0])
+            prepared = self._placed[which].prepared
+            output = prepared.read(prepared.parts(raw)[OUTPUT] if self._both is None else raw[0])
         except BaseException as error:
             self.failure = verdict_of_exception(error)
             return
@@ -181,7 +183,7 @@ class Contender:
             return _Placed(prepared.run, prepared)
         self._both = self._both or gradients.differentiated(implementation, prepared)
         if self.output is None:
-            self.output = prepared.read(prepared.run())
+            self.output = prepared.read(prepared.parts(prepared.run())[OUTPUT])
         native = self.output.swapaxes(1, 2) if prepared.swap else self.output
         cotangent = gradients.cotangent_like(implementation, native, problem.values.seed)
         return _Placed(gradients.one_call(self._both, prepared, cotangent), prepared)

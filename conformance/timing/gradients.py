@@ -10,6 +10,7 @@ from conformance.adapter import Differentiates, Implementation, Surrounds
 from conformance.errors import Unsupported
 from conformance.known import Known
 from conformance.prepared import PreparedCall
+from conformance.returned import OUTPUT
 
 DIFFERENTIATED = 3  # positional arguments: query, key, value
 
@@ -42,8 +43,8 @@ def differentiated(implementation: Implementation, prepared: PreparedCall) -> Bo
     rest, named, binds = unbound.args[DIFFERENTIATED:], unbound.keywords, implementation.support.binds
 
     def attend(*arrays: Any) -> Any:
-        output = unbound.func(*arrays, *rest, **named)
-        return output() if binds else output
+        result = unbound.func(*arrays, *rest, **named)
+        return prepared.parts(result() if binds else result)[OUTPUT]
 
     both, around = implementation.framework.gradients(attend), prepared.around
     if around is None:

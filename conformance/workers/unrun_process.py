@@ -105,7 +105,7 @@ class _Pass:
 
     def _ask(self, subject: Subject) -> None:
         for convention in conventions().values():
-            if subject.implementation.operation in convention.operations:
+            if convention.is_asked_of(subject.implementation.operation, subject.implementation.support.returns):
                 subject.observation(convention.id)
 
     def _write(self, due: int, remark: str = "") -> bool:
@@ -162,7 +162,7 @@ def _problems(subject: Subject, seed: int) -> Iterator[Problem]:
     facts = facts_of(implementation, thorough=True)
     found: dict[Problem, None] = {}
     for requirement in requirements().values():
-        if requirement.operation == implementation.operation:
+        if requirement.is_asked_of(implementation.operation, implementation.support.returns):
             found |= dict.fromkeys(requirement.designed())
             found |= dict.fromkeys(requirement.adapted(facts) if requirement.adapted else ())
             for example in corpus(requirement, examples=RANDOM, seed=seed, free=not facts.dear):

@@ -1,0 +1,20 @@
+"""What a call returns, by name: the output, and what libraries return beside it.
+
+``output`` is what the operation computes. Of attention and of each head of multi-head attention there are besides ``lse``, the
+natural logarithm of the sum over visible keys of e^score, (batch, heads, Lq), and ``weights``, the softmax of the scores,
+(batch, heads, Lq, Lk). IGNORED stands for a part that nobody judges.
+"""
+
+from collections.abc import Iterable
+
+OUTPUT, LSE, WEIGHTS, IGNORED = "output", "lse", "weights", "-"
+RETURNABLE: dict[str, tuple[str, ...]] = {
+    "attention": (OUTPUT, LSE, WEIGHTS),
+    "multi_head_attention": (OUTPUT, LSE, WEIGHTS),
+    "sinusoidal_encoding": (OUTPUT,),
+}
+
+
+def judged(returns: Iterable[str]) -> tuple[str, ...]:
+    """The names that are judged, in the order of the result."""
+    return tuple(name for name in returns if name != IGNORED)
