@@ -13,7 +13,8 @@ from numpy.random.bit_generator import ISeedSequence
 
 _SQRT_3 = np.sqrt(3.0)
 _SECOND_QUARTERS, _LOW_HALF = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
-_TAGS = {name: number for number, name in enumerate(("query", "key", "value", "mask", "bias", "edit", "weights", "lengths"), 1)}
+_FIRST = ("query", "key", "value", "mask", "bias", "edit", "weights", "lengths")  # others are numbered by their names
+_TAGS = {name: number for number, name in enumerate(_FIRST, 1)}
 
 
 class _Key(ISeedSequence):
@@ -31,7 +32,9 @@ class Stream:
     """Philox4x64 keyed by a seed and the name of the tensor that it fills."""
 
     def __init__(self, seed: int, tag: str) -> None:
-        key: Any = _Key(seed, _TAGS[tag])  # NumPy's stubs know of its own subclass alone
+        key: Any = _Key(
+            seed, _TAGS.get(tag) or int.from_bytes(tag.encode()[:8], "little")
+        )  # NumPy's stubs know of its own subclass alone
         self._philox = np.random.Philox(key)
 
     def words(self, shape: tuple[int, ...]) -> Int[np.ndarray, "..."]:
