@@ -1,6 +1,6 @@
 """Every chore of this repository, one session each: ``pip install nox``, then ``nox -s conformance``.
 
-All sessions but ``lint`` share one virtual environment, ``.nox/suite-<python version>``. An environment of its own for each, as
+All sessions but ``lint`` and ``mutants`` share one virtual environment, ``.nox/suite-<python version>``. An environment of its own for each, as
 nox would make, means a PyTorch of about a gigabyte for each. It is built with the versions of constraints.txt, by the Python that
 nox runs under, and again only when pyproject.toml, constraints.txt or that Python has changed: a second run needs no network.
 """
@@ -133,6 +133,13 @@ def faults(session: nox.Session) -> None:
     """The catalogue of faults: each must be caught in the quick tier. What follows -- goes to `attention-conformance faults`."""
     prepare(session)
     run(session, "attention-conformance", "faults", *session.posargs)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Changes one thing at a time in the central modules; quick tests must notice. What follows -- are some, as in -- verdict."""
+    session.install("--constraint", str(CONSTRAINTS), "--editable", ".", *group("mutants"))
+    session.run("python", "-m", "tests.mutants", *session.posargs)
 
 
 @nox.session(python=False)

@@ -183,6 +183,21 @@ def test_the_sum_of_distances_is_below_its_bound_and_hundreds_of_times_smaller_b
     assert (bound / exact).max() > 100.0
 
 
+def test_the_bound_of_distances_is_that_of_cauchy_and_schwarz():
+    rng = np.random.default_rng(2)
+    value = budget.Numbers(rng.normal(3.0, 2.0, (2, 3, 13, 8)))
+    lift, output = rng.random((2, 3, 7, 13)), rng.normal(3.0, 2.0, (2, 3, 7, 8))
+    squares = (lift[..., None] * (value.array[:, :, None] - output[..., None, :]) ** 2).sum(-2)
+    due = np.sqrt(lift.sum(-1, keepdims=True) * squares)
+    np.testing.assert_allclose(budget._bound_of_distances(lift, value, output), due, rtol=1e-9)
+    equal = budget.Numbers(np.full((2, 3, 13, 8), 5.0))
+    assert (budget._bound_of_distances(lift, equal, np.full((2, 3, 7, 8), 5.0)) == 0.0).all()
+    cancelled = budget.Numbers(np.tile([1.0, -1.0], 13)[:, None])
+    alone = np.where(np.arange(26) % 2 == 0, 1.0, 0.0)[None]
+    left = budget._bound_of_distances(alone, cancelled, np.array([[1.0]]))  # squares of 1 cancel: some of their digits are kept
+    np.testing.assert_allclose(left, 13.0 * np.sqrt(2.0 * 2.0**-46), rtol=1e-9)
+
+
 @pytest.mark.parametrize("case", list(requirements()["ATT-OUT-040"].designed()), ids=lambda problem: problem.digest)
 def test_answers_known_to_the_last_bit_are_those_of_all_right_code_and_of_no_other(case):
     inputs = materialise(case)
@@ -209,8 +224,18 @@ def test_sampled_rows_change_with_the_seed_and_stand_at_the_edges_of_tiles():
         assert rows[0] == 0 and rows[-1] == 131_071 and len(rows) <= 64
         assert sum(row % 16 == 0 for row in rows) >= 6 and sum(row % 16 == 15 for row in rows) >= 6
         assert np.diff(rows).max() < 2 * 131_072 // 46, "no part is left out"
+    for rows in (first, second, sampled_rows(65, 3)):
+        assert rows.dtype.kind == "i" and (np.diff(rows) > 0).all()
     seen = np.unique(np.concatenate([sampled_rows(4096, seed) for seed in range(200)]) // 64)
     assert len(seen) == 64, "each tile of 64 rows is judged for some seed"
+
+
+@pytest.mark.parametrize(
+    ("length", "seed", "number", "total"), [(131_072, 1, 64, 4_427_162), (4096, 7, 61, 112_737), (65, 3, 47, 1512)]
+)
+def test_a_seed_draws_the_same_rows_everywhere(length, seed, number, total):
+    rows = sampled_rows(length, seed)
+    assert (len(rows), int(rows.sum())) == (number, total)
 
 
 def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(monkeypatch):

@@ -2,6 +2,7 @@
 
 import ast
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,8 @@ def plain_inputs(lq: int, lk: int, **more: Any) -> AttentionInputs:
     return inputs.but(**more)
 
 
-def multi_head_inputs(fields: str) -> MultiHeadInputs:
-    inputs = materialise(parse(f"{MULTI.format('float64')} batch=1 heads=2 length=3 values=gaussian.1#5 {fields}"))
+def multi_head_inputs(fields: str, heads: int = 2) -> MultiHeadInputs:
+    inputs = materialise(parse(f"{MULTI.format('float64')} batch=1 heads={heads} length=3 values=gaussian.1#5 {fields}"))
     assert isinstance(inputs, MultiHeadInputs)
     return inputs
 
@@ -199,3 +200,56 @@ def test_inner_widths_must_be_divisible_by_the_heads() -> None:
     inputs = multi_head_inputs("model=4 inner=4")
     with pytest.raises(UsageError, match="3 heads do not divide"):
         exact.multi_head_attention(inputs.but(num_heads=3))
+    for heads, inner, value_inner in ((3, 6, 4), (2, 6, 3), (2, 3, 6)):
+        wide = multi_head_inputs(f"model=4 inner={inner}/{value_inner}", heads=1)
+        with pytest.raises(UsageError, match=f"{heads} heads do not divide the inner widths {inner} and {value_inner}."):
+            exact.multi_head_attention(wide.but(num_heads=heads))
+
+
+@pytest.mark.parametrize("name", ["query", "key", "value"])
+def test_an_array_that_is_not_finite_is_named(name: str) -> None:
+    inputs, layer = plain_inputs(2, 3), multi_head_inputs("model=4 inner=4 projection=bias output=bias")
+
+    def refused(compute, inputs) -> str:
+        with pytest.raises(UsageError) as error:
+            compute(inputs)
+        return str(error.value).partition(" holds")[0]
+
+    assert refused(exact.attention, inputs.but(**{name: np.full_like(getattr(inputs, name), np.nan)})) == name
+    assert refused(exact.multi_head_attention, layer.but(**{name: np.full_like(getattr(layer, name), np.nan)})) == name
+    for field in (name, f"{name}_bias", "output", "output_bias"):
+        weights = replace(layer.weights, **{field: np.full_like(getattr(layer.weights, field), np.nan)})
+        assert refused(exact.multi_head_attention, layer.but(weights=weights)) == f"weights.{field}"
+    assert refused(exact.multi_head_attention, layer.but(scale=math.inf)) == "scale"
+    x = np.full((1, 3, 4), np.nan)
+    table = SinusoidalInputs(length=3, width=4, dtype="float64", arrangement="interleaved", x=x)
+    assert refused(exact.sinusoidal_encoding, table) == "x"
+
+
+def test_heads_that_cannot_be_shared_out_are_counted() -> None:
+    inputs = plain_inputs(2, 3, query=np.zeros((1, 3, 2, 3)), key=np.zeros((1, 2, 5, 3)), value=np.zeros((1, 2, 5, 3)))
+    with pytest.raises(UsageError, match="3 query heads cannot be shared out over 2 key heads"):
+        exact.attention(inputs)
+
+
+def test_a_given_scale_of_multi_head_attention_takes_the_place_of_the_default() -> None:
+    inputs = multi_head_inputs("model=4 inner=6/4 projection=bias output=bias")
+    steps, given = exact.multi_head_steps(inputs), exact.multi_head_steps(inputs.but(scale=0.25))
+    assert steps["scaled_scores"] == pytest.approx(steps["scores"] / math.sqrt(3), rel=1e-15)
+    assert given["scaled_scores"] == pytest.approx(steps["scores"] * 0.25, rel=1e-15)
+
+
+def test_multi_head_steps_are_what_the_formula_says() -> None:
+    inputs = multi_head_inputs("model=4 inner=6/4 projection=bias output=bias mask=random.1:b1qk#1")
+    steps, weights = exact.multi_head_steps(inputs), inputs.weights
+    assert set(steps) == {
+        "projected_query", "projected_key", "projected_value", "scores", "scaled_scores", "weights", "visible", "merged_heads",
+        "output",
+    }  # fmt: skip
+    for name in ("query", "key", "value"):
+        due = getattr(inputs, name) @ getattr(weights, name) + getattr(weights, f"{name}_bias")
+        assert steps[f"projected_{name}"] == pytest.approx(due, rel=1e-12)
+    query, key = (steps[f"projected_{name}"][0, :, :3] for name in ("query", "key"))
+    assert steps["scores"][0, 0] == pytest.approx(query @ key.T, rel=1e-12)
+    assert (steps["visible"][0, 0] == inputs.mask[0, 0]).all()
+    assert ((steps["weights"] > 0) == steps["visible"]).all()

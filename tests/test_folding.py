@@ -13,7 +13,7 @@ from conformance.judging import Judge
 from conformance.problem import parse
 from conformance.problem.forms import MASK_FORMS
 from conformance.registry import frameworks, resolve
-from conformance.routes import Route, fold
+from conformance.routes import Route, all_routes, default_route, fold, offered_ways
 from conformance.values import materialise
 from conformance.verdict import Outcome
 
@@ -163,6 +163,7 @@ def test_weights_that_a_layer_cannot_do_without_are_zeros_and_an_identity():
     ways = {"no-projection-bias": "zeros", "no-output-projection": "identity", "no-output-bias": "zeros"}
     weights = fold(inputs, Route(ways), MASK_FORMS).weights
     np.testing.assert_array_equal(weights.output, np.eye(4))
+    assert weights.output.dtype == np.float32
     for name in ("query_bias", "key_bias", "value_bias", "output_bias"):
         array = getattr(weights, name)
         assert array.shape == (4,) and array.dtype == np.float32 and not array.any()
@@ -171,3 +172,111 @@ def test_weights_that_a_layer_cannot_do_without_are_zeros_and_an_identity():
     given = materialise(parse(f"{text} weights=full projection=bias output=bias"))
     kept = fold(given, Route({"no-output-bias": "zeros"}), MASK_FORMS).weights
     assert all(getattr(kept, name) is getattr(given.weights, name) for name in ("query_bias", "output_bias"))
+
+
+@pytest.mark.parametrize("ways", [{"separate-biases": "zeros"}, {"no-projection-bias": "zeros"}, {"no-output-bias": "zeros"}, {}])
+@pytest.mark.parametrize(("projection", "output"), [("plain", "bias"), ("bias", "plain"), ("plain", "none"), ("bias", "bias")])
+def test_zeros_take_the_place_of_the_biases_that_are_asked_for_so_and_of_no_others(projection, output, ways):
+    text = "multi_head_attention batch=1 heads=2 length=3 model=4 inner=6/8 dtype=float32 values=gaussian.1#1 source=self"
+    inputs = materialise(parse(f"{text} weights=full projection={projection} output={output}"))
+    before, after = inputs.weights, fold(inputs, Route(ways), MASK_FORMS).weights
+    of_projections = bool(ways.keys() & {"separate-biases", "no-projection-bias"}) and projection == "plain"
+    of_output = bool(ways.keys() & {"separate-biases", "no-output-bias"}) and output == "plain"
+    for name, size in (("query_bias", 6), ("key_bias", 6), ("value_bias", 8), ("output_bias", 4)):
+        added = of_output if name == "output_bias" else of_projections
+        if added:
+            assert getattr(before, name) is None and getattr(after, name).tolist() == [0.0] * size
+        else:
+            assert getattr(after, name) is getattr(before, name)
+
+
+@pytest.mark.parametrize("asked", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("known", ["interleaved", "concatenated", "other", None])
+def test_columns_are_asked_for_where_they_lie_as_asked(asked, known):
+    conventions = {} if known is None else {"CON-SINUSOID-ARRANGEMENT": known}
+    problem = parse(f"sinusoidal_encoding length=5 width=6 dtype=float32 arrangement={asked}")
+
+    def own(length, width):
+        raise AssertionError("it is not called")
+
+    def told(length, width, *, arrangement):
+        raise AssertionError("it is not called")
+
+    def route(function):
+        support = Support(operation="sinusoidal_encoding", conventions=conventions)
+        return str(default_route(problem, Implementation("mine", function, support, NUMPY), conventions))
+
+    assert route(told) == "native", "who has a parameter for it is told"
+    if asked == (known if known in ("interleaved", "concatenated") else "interleaved"):
+        assert route(own) == "native"
+    else:
+        with pytest.raises(Unsupported, match=asked):
+            route(own)
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "known"), [("d", "d"), ("d/2-1", "d/2-1"), ("d", None), ("d", "other"), ("default", "d/2-1")]
+)
+def test_frequencies_of_its_own_are_those_that_are_known_or_the_papers(frequencies, known):
+    conventions = {"CON-SINUSOID-ARRANGEMENT": "interleaved"} | ({} if known is None else {"CON-SINUSOID-FREQUENCIES": known})
+    support = Support(operation="sinusoidal_encoding", conventions=conventions)
+    mine = Implementation("mine", lambda length, width: None, support, NUMPY)
+    asked = "" if frequencies == "default" else f" frequencies={frequencies}"
+    problem = parse(f"sinusoidal_encoding length=5 width=6 dtype=float32{asked}")
+    assert str(default_route(problem, mine, conventions)) == "native"
+    other = {"d": "d/2-1", "d/2-1": "d"}[frequencies if frequencies != "default" else "d"]
+    if known in ("d", "d/2-1", None) and frequencies != "default":
+        with pytest.raises(Unsupported, match=f"frequencies {other}"):
+            default_route(problem.but(frequencies=other), mine, conventions)
+
+
+@pytest.mark.parametrize(
+    ("text", "support", "told"),
+    [
+        ("sinusoidal_encoding length=5 width=6 dtype=float32", {}, "operation sinusoidal_encoding"),
+        (
+            "attention batch=1 heads=1 length=3 width=4 dtype=float64 values=gaussian.1#1",
+            {"dtypes": ("float32",)},
+            "dtype float64",
+        ),
+        (
+            "attention batch=1 heads=1 length=3 width=4 dtype=float32 values=gaussian.1#1 layout=reversed",
+            {"layouts": ("contiguous",)},
+            "layout reversed",
+        ),
+        ("attention batch=9 heads=1 length=3 width=4 dtype=float32 values=gaussian.1#1", {"at_most": {"batch": 3}}, "batch"),
+        (
+            "attention batch=1 heads=4/2 length=3 width=4 dtype=float32 values=gaussian.1#1",
+            {"lacks": {"grouped-heads"}},
+            "grouped",
+        ),
+        (
+            "attention batch=1 heads=2 length=3 width=4 dtype=float32 values=gaussian.1#1 mask=random.1:bhqk#1",
+            {"mask_forms": ("qk",), "routes": {"mask": ("native",)}},
+            "mask of form bhqk",
+        ),
+    ],
+)
+def test_what_is_not_offered_is_named(text, support, told):
+    mine = Implementation("mine", lambda query, key, value, mask=None: None, Support(**support, **MEANT), NUMPY)
+    with pytest.raises(Unsupported, match=told):
+        default_route(parse(text), mine, dict(MEANT["conventions"]))
+
+
+def test_routes_are_the_default_and_those_that_ask_for_one_feature_otherwise():
+    def function(query, key, value, *, mask=None, bias=None, causal=False, key_lengths=None):
+        raise AssertionError("it is not called")
+
+    mine = Implementation("mine", function, Support(**MEANT), NUMPY)
+    text = "attention batch=2 heads=4/2 length=7 width=4 dtype=float32 values=gaussian.1#1 causal=top-left lengths=5,7"
+    found = [str(route) for route in all_routes(parse(text), mine, dict(MEANT["conventions"]))]
+    assert found[0] == "native" and len(found) == len(set(found))
+    assert set(found) >= {"native", "causal=mask", "causal=bias", "key-lengths=mask", "key-lengths=bias", "grouped-heads=repeat"}
+    assert all(route.count("=") <= 1 for route in found)
+    assert str(Route({"b": "mask", "a": "bias"})) == "a=bias,b=mask" and str(Route()) == "native"
+    assert offered_ways("causal", mine) == ["native", "mask", "bias"]
+    assert offered_ways("grouped-heads", mine) == ["native", "repeat"]
+    none = Implementation("none", lambda query, key, value: None, Support(lacks=frozenset({"grouped-heads"})), NUMPY)
+    assert offered_ways("causal", none) == [] and offered_ways("grouped-heads", none) == []
+    limited = Implementation("limited", function, Support(routes={"causal": ("bias", "native")}, **MEANT), NUMPY)
+    assert offered_ways("causal", limited) == ["bias", "native"]

@@ -1,19 +1,23 @@
 """The judge: what is kept between problems and for whom, golden answers, repetitions that agree, calls that change inputs."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.bias import directions
 from conformance.cases.golden import golden_output, load_cases
+from conformance.errors import Declined, ProblemError
 from conformance.harness import Subject
-from conformance.judging import Judge, agree, expected_of
+from conformance.judging import Judge, Judgement, agree, expected_of, verdict_of_exception, worst
 from conformance.oracle import Expected, expect
 from conformance.problem import parse
 from conformance.registry import frameworks, resolve
 from conformance.values import materialise
-from conformance.verdict import Outcome
+from conformance.verdict import Outcome, Verdict
+from conformance.verdict import judge as judge_output
 
 PLAIN = parse("attention batch=1 heads=2 length=5/7 width=4 dtype=float16 values=spread.1#1")
 NUMPY = frameworks()["numpy"]
@@ -198,3 +202,166 @@ def test_what_a_call_changes_is_met_by_no_other_call():
         np.testing.assert_array_equal(first, second)
     for name, array in judge.inputs(problem).arrays().items():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
+
+
+# What becomes of calls that give nothing to compare
+
+
+def outcome_of(function, **support):
+    subject = Subject(Implementation("mine", function, Support(**support), NUMPY))
+    return Judge().values(subject, PLAIN.but(dtype="float32")).verdict
+
+
+def raising(error):
+    def function(query, key, value):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "told"),
+    [
+        (ValueError("no"), Outcome.ERROR, "ValueError: no (tests/test_judging.py:"),
+        (KeyError(), Outcome.ERROR, "KeyError (tests"),
+        (SystemExit(3), Outcome.ERROR, "SystemExit: 3"),
+        (MemoryError("x"), Outcome.OUT_OF_MEMORY, "MemoryError: x"),
+        (RuntimeError("CUDA out of Memory"), Outcome.OUT_OF_MEMORY, "RuntimeError: CUDA out of Memory"),
+        (RuntimeError("RESOURCE_EXHAUSTED: 3 GiB"), Outcome.OUT_OF_MEMORY, "RuntimeError: RESOURCE_EXHAUSTED"),
+        (RuntimeError("out of luck"), Outcome.ERROR, "RuntimeError: out of luck"),
+    ],
+)
+def test_an_exception_is_an_outcome_with_the_line_that_raised_it(error, outcome, told):
+    verdict = outcome_of(raising(error))
+    assert verdict.outcome is outcome and verdict.message.startswith(told), verdict.message
+    assert verdict.r is None
+    assert verdict_of_exception(error).outcome is outcome
+    assert verdict_of_exception(ValueError("never raised")).message == "ValueError: never raised"
+
+
+def test_the_line_is_the_innermost_one():
+    def inner():
+        raise ValueError("deep")
+
+    def function(query, key, value):
+        inner()
+
+    line = inner.__code__.co_firstlineno + 1
+    assert outcome_of(function).message == f"ValueError: deep (tests/test_judging.py:{line})"
+
+
+def test_a_declined_call_is_no_failure():
+    with pytest.raises(Declined, match=r"^declined: NotImplementedError: not here$"):
+        outcome_of(raising(NotImplementedError("not here")), declines=(NotImplementedError,))
+
+
+def test_what_is_no_array_is_told_by_its_type():
+    assert outcome_of(lambda query, key, value: "text") == Verdict(
+        Outcome.WRONG_DTYPE, outcome_of(lambda query, key, value: "text").message
+    )
+    assert outcome_of(lambda query, key, value: "text").message.startswith(
+        "The output is of type str, which is no array of numpy: "
+    )
+
+    async def later(query, key, value):
+        return query
+
+    assert outcome_of(later).message == (
+        "The output is a coroutine: an async function is not awaited, so give a plain one that awaits it."
+    )
+
+
+def test_a_limit_of_recursion_that_a_call_has_changed_is_put_back():
+    before = sys.getrecursionlimit()
+
+    def function(query, key, value):
+        sys.setrecursionlimit(before + 123)
+        return DIRECT.function(query, key, value)
+
+    assert outcome_of(function).outcome is Outcome.PASS and sys.getrecursionlimit() == before
+
+    def failing(query, key, value):
+        sys.setrecursionlimit(before + 321)
+        raise ValueError
+
+    assert outcome_of(failing).outcome is Outcome.ERROR and sys.getrecursionlimit() == before
+
+
+@pytest.mark.parametrize("error", [MemoryError("512 GiB"), OverflowError("512 GiB"), ValueError("512 GiB")])
+def test_values_that_cannot_be_made_are_no_failure_of_anybody(error, monkeypatch):
+    from conformance import judging
+
+    def materialise(problem):
+        raise error
+
+    monkeypatch.setattr(judging, "materialise", materialise)
+    with pytest.raises(ProblemError) as refused:
+        Judge().inputs(PLAIN)
+    assert str(refused.value) == f"The arrays of {PLAIN.text} cannot be made here: {type(error).__name__}: 512 GiB."
+
+
+def test_the_worst_judgement_is_that_of_the_worst_outcome_and_the_largest_r():
+    def one(outcome, r=None):
+        return Judgement(PLAIN, "native", Verdict(outcome, r=r))
+
+    passed, near, wrong, silent = (
+        one(Outcome.PASS, 0.2),
+        one(Outcome.PASS, 0.9),
+        one(Outcome.WRONG_VALUE, 1.5),
+        one(Outcome.ERROR),
+    )
+    unmeasured = one(Outcome.PASS)
+    assert worst([passed, near]) is near and worst([near, passed]) is near
+    assert worst([near, wrong, passed]) is wrong
+    assert worst([silent, wrong]) is silent
+    assert worst([unmeasured, passed]) is passed
+
+
+def test_r_under_other_profiles_is_told_of_who_declares_none():
+    plain, declared = (Subject(replace(DIRECT, support=replace(DIRECT.support, profile=name))) for name in (None, "inner32"))
+    judge = Judge()
+    judgement = judge.values(plain, PLAIN)
+    found = judge.r_under_other_profiles(plain, judgement)
+    assert judgement.profile == "eager"
+    assert set(found) == {"inner32", "fused", "fused_q", "fused_qk", "low"}
+    for name, r in found.items():
+        assert r == judge_output(judgement.output, judge.expected(PLAIN, name)).r
+    assert judge.r_under_other_profiles(declared, judge.values(declared, PLAIN)) == {}
+    failed = Subject(Implementation("mine", raising(ValueError()), Support(), NUMPY))
+    assert judge.r_under_other_profiles(failed, judge.values(failed, PLAIN)) == {}
+    flushing = Subject(replace(DIRECT, support=replace(DIRECT.support, profile=None, flushes=("float16",))))
+    judgement = judge.values(flushing, PLAIN)
+    assert judgement.profile == "eager+flushes"
+    assert set(judge.r_under_other_profiles(flushing, judgement)) == {f"{name}+flushes" for name in found}
+
+
+def test_directions_are_those_of_the_profile_and_kept():
+    judge, problem = Judge(), PLAIN.but(dtype="float32", query_length=40, key_length=40)
+    support = DIRECT.support
+    strict, low = judge.directions(problem, "strict", support), judge.directions(problem, "low", support)
+    assert strict and judge.directions(problem, "strict", support) is strict
+    assert low is not strict and len(low) > 0
+    asked = directions(judge.inputs(problem), judge.expected(problem, "strict", support), "strict")
+    for one, due in zip(strict, asked, strict=True):
+        assert one.words == due.words
+        np.testing.assert_array_equal(one.slope, due.slope)
+    encoding = parse("sinusoidal_encoding length=5 width=6 dtype=float32 values=gaussian.1#1")
+    assert judge.directions(encoding, "strict", support) == ()
+
+
+def test_what_a_cache_says_of_itself_is_short():
+    judge = Judge()
+    judge.expected(PLAIN, "eager")
+    assert repr(judge._expected) == "_Cache of 1 entries"
+
+
+def test_a_wrong_value_within_an_addition_says_so_and_a_wrong_formula_does_not():
+    def off(factor):
+        def function(query, key, value):
+            return DIRECT.function(query, key, value) * np.float32(factor)
+
+        return outcome_of(function, profile="strict")
+
+    near, far = off(1.0 + 6e-6), off(2.0)
+    assert near.outcome is far.outcome is Outcome.WRONG_VALUE
+    assert "It is within the budget of strict+" not in far.message

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
+from conformance.cases import strategies
 from conformance.cases.random import corpus, shrink
 from conformance.cases.strategies import VARIANTS
 from conformance.problem import AttentionProblem, parse
@@ -199,3 +202,65 @@ def _largest_score(problem: AttentionProblem) -> float:
     key = np.repeat(inputs.key.astype(np.float64), problem.heads // problem.kv_heads, axis=1)
     scores = query @ key.swapaxes(-1, -2) * (problem.width**-0.5 if problem.scale is None else problem.scale)
     return float(np.abs(scores).max())
+
+
+# ------------------------------------------------------------------------------------------------------- free shapes
+
+
+def all_of(strategy, examples=150):
+    """What a strategy draws, the same each time."""
+    found = []
+
+    @settings(database=None, derandomize=True, max_examples=examples, phases=(Phase.generate,))
+    @given(strategy)
+    def body(drawn):
+        found.append(drawn)
+
+    body()
+    return found
+
+
+def test_free_sizes_of_attention_are_named_as_they_are_drawn():
+    sizes = all_of(strategies._sizes(st.just((3, 5)), st.just((4, 2)), st.just((8, 6))))
+    others = {"heads": 4, "kv_heads": 2, "query_length": 3, "key_length": 5, "width": 8, "value_width": 6}
+    assert sizes and all(found == {"batch": found["batch"]} | others for found in sizes)
+    assert {found["batch"] for found in sizes} == {1, 2, 3}
+    alone = all_of(strategies._sizes(st.just((3, 5)), st.just((4, 2)), st.just((8, 6)), batches=1))
+    assert {found["batch"] for found in alone} == {1}
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_free_sizes_of_multi_head_attention_are_multiples_of_the_heads(inner):
+    sizes = all_of(strategies._multi_head_sizes(st.just(3), st.just((4, 5)), inner=inner))
+    names = ("batch", "heads", "model_width", "inner_width", "value_inner_width", "query_length", "key_length")
+    assert {tuple(sorted(found)) for found in sizes} == {tuple(sorted(names))}
+    values = {name: {found[name] for found in sizes} for name in names}
+    assert (values["heads"], values["query_length"], values["key_length"]) == ({3}, {4}, {5})
+    assert values["batch"] == {1, 2, 3}
+    assert values["inner_width"] == values["value_inner_width"] == {3, 6, 9, 12, 15, 18}
+    assert any(found["inner_width"] != found["value_inner_width"] for found in sizes) is inner
+    assert values["model_width"] == (set(range(1, 17)) if inner else values["inner_width"])
+    assert inner or all(found["model_width"] == found["inner_width"] for found in sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "always", "sometimes"),
+    [
+        ("square", lambda f: f["query_length"] == f["key_length"], lambda f: f["query_length"] == 19),
+        ("wide", lambda f: f["query_length"] < f["key_length"], lambda f: f["key_length"] > 15),
+        ("tall", lambda f: f["query_length"] > f["key_length"], lambda f: f["query_length"] > 15),
+        ("unequal", lambda f: f["query_length"] != f["key_length"], lambda f: f["query_length"] > f["key_length"]),
+        ("unequal", lambda f: f["query_length"] != f["key_length"], lambda f: f["query_length"] < f["key_length"]),
+        ("decode", lambda f: f["query_length"] == 1 and f["key_length"] >= 2, lambda f: f["key_length"] == 100),
+        ("small", lambda f: max(f["query_length"], f["key_length"], f["width"]) <= 3, lambda f: f["width"] == 3),
+        ("4-wide", lambda f: 4 <= f["width"] <= 24, lambda f: f["width"] == 24),
+        ("tile", lambda f: f["batch"] == f["heads"] == 1 and 65 <= f["key_length"] <= 72, lambda f: f["query_length"] == 72),
+        ("value-width", lambda f: f["value_width"] > f["width"], lambda f: f["value_width"] == 24),
+        ("grouped", lambda f: f["heads"] % f["kv_heads"] == 0 < f["heads"] - f["kv_heads"], lambda f: f["heads"] == 9),
+        ("grouped-square", lambda f: f["query_length"] == f["key_length"], lambda f: f["heads"] == 3 * f["kv_heads"]),
+        ("any", lambda f: f["heads"] == f["kv_heads"] and f["width"] == f["value_width"], lambda f: f["key_length"] == 23),
+    ],
+)
+def test_free_sizes_of_a_set_are_what_its_name_says(name, always, sometimes):
+    sizes = all_of(strategies._FREE[name], examples=300)
+    assert all(always(found) for found in sizes) and any(sometimes(found) for found in sizes)

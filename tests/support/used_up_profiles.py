@@ -52,9 +52,7 @@ def _short_products() -> Use:
 
 
 ROWS = (
-    Row(
-        "u_s = 2u of `eager`, `low` and `fused_qk`", "product and scaled product", "both rounded up, or both down", _scores_twice
-    ),
+    Row("u_s = 2u of `eager`, `low` and `fused_qk`", "product and scaled product", "both rounded up, or down", _scores_twice),
     Row(
         "u_p = 2u of `eager` and `low`",
         "exponential and quotient",
