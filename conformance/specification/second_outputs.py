@@ -56,6 +56,7 @@ def _shifted() -> Iterable[Problem]:
         attention("wide", ALL, values="spread.1#175", bias="gaussian.1:bhqk#175"),
         attention("wide", F32, values="spread.1#176", bias="gaussian.1:1hqk*4.0#176"),
         attention("grouped", F32, values="spread.1#177", bias="gaussian.1:qk#177", scale=0.5),
+        attention((2, 3, 3, 7, 3, 2, 8), ALL, values="gaussian.1#187", bias="row-constant.1:qk*300.0#187"),
     )
 
 
