@@ -101,6 +101,7 @@ def implementation_of(fault: Fault, dtype: str | None = None) -> Implementation:
     support = Support(
         operation=fault.operation,
         lacks=fault.lacks,
+        returns=fault.returns,
         dtypes=fault.dtypes if dtype is None else (dtype,),
         layouts=LAYOUTS,
         profile=PROFILE,

@@ -72,7 +72,7 @@ def _of_heads() -> Iterable[MultiHeadProblem]:
         multi_head("square", ALL, values="gaussian.1#180"),
         multi_head("cross", F32_HALF, values="gaussian.1#181", source="cross", projection_bias=True, output="bias"),
         multi_head("many", F32, values="gaussian.1#182"),
-        multi_head("square", F32_HALF, values="gaussian.1#183", mask="random.1:b1qk#183"),
+        multi_head("square", ALL, values="gaussian.1#183", mask="random.1:b1qk#183"),
         multi_head("square", F32, values="gaussian.1#184", mask="random.1:bhqk#184"),
         multi_head("square", F32, values="gaussian.1#185", causal="top-left"),
         multi_head("square", F32, values="gaussian.1#186", key_lengths=(4, 6)),
