@@ -61,7 +61,7 @@ def test_where_all_are_wrong_the_output_counts_and_the_others_are_told():
     changed = Judge().run(Subject(implementation), problem, Subject(implementation).route(problem)).outputs
     found = Judge().verdict({name: 2 * array for name, array in changed.items()}, Subject(implementation), problem, "strict")
     assert found.output == "output"
-    assert "The lse is WRONG_VALUE too, r = " in found.message and "The weights is WRONG_VALUE too" in found.message
+    assert "The lse is WRONG_VALUE too, r = " in found.message and "The weights are WRONG_VALUE too" in found.message
 
 
 def test_the_r_of_a_pass_is_the_largest_of_its_outputs():
@@ -100,7 +100,7 @@ def test_another_answer_to_the_same_call_is_seen_in_what_is_beside_the_output():
         ("in_float64", "The lse is float64, due is bfloat16 or float32."),
         ("three_for_two", "The result has 3 parts, where Support.returns names 2: output, lse."),
         ("alone", "The result is of type ndarray, where Support.returns names the 2 parts output, lse."),
-        ("without_weights", "The weights is of type NoneType, which is no array of numpy"),
+        ("without_weights", "The weights are of type NoneType, which is no array of numpy"),
         ("undeclared", 'Support.returns names the parts of a result, such as returns=("output", "-").'),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_run_says_which_output_is_wrong(tmp_path, function, wrong):
     with_pictures = [case.picture for case in cases if case.picture is not None]
     assert with_pictures and all(picture.size[0] in (2, 3) for picture in with_pictures)  # heads × queries
     assert "lse, index" in ended.stdout
-    assert "The output is right, and the lse beside it is not" in ended.stdout
+    assert "The output is right, and the lse is wrong beside it" in ended.stdout
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "WRONG_VALUE of the lse" in page and "lse[" in page
 

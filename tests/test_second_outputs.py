@@ -10,7 +10,7 @@ from conformance.inputs import AttentionInputs
 from conformance.oracle import attention as oracle_of_attention
 from conformance.oracle import exact, truth_of
 from conformance.oracle import multihead as oracle_of_multi_head
-from conformance.problem import Problem
+from conformance.problem import Problem, parse
 from conformance.specification import requirements
 from conformance.values import materialise
 from conformance.verdict import Outcome, judge
@@ -209,3 +209,26 @@ def test_float64_is_judged_by_the_exact_oracle_where_there_is_no_longer_type(nam
     found = truth_of(materialise(problem)).of(name, "float64")
     assert found.output.dtype == np.float64 and found.output.shape == usual.output.shape
     assert np.allclose(found.output, usual.output.astype(np.float64), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("limits", [{"BLOCK_PAIRS": 700}, {"SAMPLED_PAIRS": 1000}])
+@pytest.mark.parametrize("name", NAMES)
+def test_long_problems_are_computed_in_blocks_or_some_of_their_rows_alone(name, limits, monkeypatch):
+    """Rows are the last axis of a log-sum-exp; a failure is told by its place in the whole."""
+    inputs = materialise(
+        parse("attention batch=2 heads=4/2 length=200/9 width=4 dtype=float32 values=spread.1#1 causal=top-left")
+    )
+    whole = truth_of(inputs).of(name, "float32")
+    for constant, limit in limits.items():
+        monkeypatch.setattr(oracle_of_attention, constant, limit)
+    truth = truth_of(inputs).of(name, "float32")
+    expected = truth.expected(truth.bound("strict"))
+    assert expected.shape == whole.output.shape
+    assert (expected.rows is None) == ("BLOCK_PAIRS" in limits)
+    array = whole.output.astype(np.float32)
+    assert judge(array, expected).outcome is Outcome.PASS
+    row = 3 if expected.rows is None else int(expected.rows[3])
+    place = (1, 2, row) if name == "lse" else (1, 2, row, 1)
+    array[place] += 1.0
+    found = judge(array, expected)
+    assert (found.outcome, found.index) == (Outcome.WRONG_VALUE, place)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from conformance.kinds import kind_of
 from conformance.known import Known
 from conformance.records import Case, Diagnosis, Item
+from conformance.returned import being
 from conformance.specification import requirements
 from conformance.verdict import Outcome
 from conformance.workers.asking import Request
@@ -85,7 +86,7 @@ class Failures:
 def _apart(case: Case) -> str:
     """What is said of a failure that no fault of the catalogue could explain, since no element that has a value is wrong."""
     if case.output:
-        return f"The output is right, and the {case.output} beside it is not" if case.status == "unexpected" else ""
+        return f"The output is right, and the {being(case.output)} wrong beside it" if case.status == "unexpected" else ""
     check = requirements()[case.requirement].check
     wrong = case.status == "unexpected" and case.outcome in (Outcome.WRONG_VALUE, Outcome.NONFINITE)
     return APART.get(check, "") if wrong and (check != "unbiased" or case.index is None) else ""
