@@ -203,7 +203,7 @@ def test_a_run_says_which_output_is_wrong(tmp_path, function, wrong):
     with_pictures = [case.picture for case in cases if case.picture is not None]
     assert with_pictures and all(picture.size[0] in (2, 3) for picture in with_pictures)  # heads × queries
     assert "lse, index" in ended.stdout
-    assert "The output is right, and the lse is wrong beside it" in ended.stdout
+    assert "the lse matches fault lse-without-scale on" in " ".join(ended.stdout.split())
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "WRONG_VALUE of the lse" in page and "lse[" in page
 
@@ -222,3 +222,33 @@ def test_what_an_expectation_says_of_an_output_that_is_not_returned_is_a_mistake
     ended = run_command("run", "--tier", "quick", *words)
     assert ended.returncode == ExitCode.USAGE_ERROR
     assert "ATT-OUT-049 is about lse, which" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        ("unscaled_lse", "lse-without-scale"),
+        ("base_2_undeclared", "lse-to-base-2"),
+        ("weights_before_masking", "returned-weights-before-masking"),
+    ],
+)
+def test_the_diagnosis_names_what_is_wrong_beside_a_right_output(tmp_path, function, fault):
+    words = ("run", "--tier", "quick", "--max-examples", "0", "--implementation", named(function))
+    chosen = "ATT-OUT-021 or ATT-MASK-001 or ATT-OUT-052 or ATT-OUT-055"
+    run_command(*words, "-k", chosen, "--records", str(tmp_path / "records.jsonl"), "--unrun", "never")
+    run = read_records(tmp_path / "records.jsonl")
+    (diagnosis,) = run.diagnoses
+    (explanation,) = diagnosis.explanations
+    assert explanation.faults[0] == fault
+    assert explanation.explained == explanation.failing > 10
+    assert set(explanation.requirements) == {item.requirement for item in run.unexpected}
+    assert not diagnosis.remarks
+
+
+def test_a_diagnosis_that_knows_no_fault_says_what_is_wrong(tmp_path):
+    words = ("run", "--tier", "quick", "--max-examples", "0", "--implementation", named("noisy_lse"))
+    ended = run_command(*words, "-k", "ATT-OUT-021", "--records", str(tmp_path / "records.jsonl"), "--unrun", "never")
+    (diagnosis,) = read_records(tmp_path / "records.jsonl").diagnoses
+    assert diagnosis.explanations == ()
+    assert diagnosis.remarks == ("The output is right, and the lse is wrong beside it: ATT-OUT-021.",)
+    assert ended.returncode == ExitCode.UNEXPECTED

@@ -30,6 +30,10 @@ def _weights(inputs: Any) -> Array:
     return _right(inputs, WEIGHTS)
 
 
+def _showing_all(inputs: Any) -> Any:
+    return inputs.but(mask=None, causal="none", key_lengths=None)
+
+
 def _less_maximum(inputs: Any) -> Array:
     """Σ e^(score − maximum) is one over the largest weight."""
     return -np.log(_weights(inputs).max(-1))
@@ -90,7 +94,7 @@ def _of_attention() -> Iterator[Fault]:
         "lse-without-bias", f"{beside} log-sum-exp without the bias", lambda i: _lse(i.but(bias=None)), "ATT-OUT-051", "bias"
     )
     yield _fault(
-        "lse-without-mask", f"{beside} log-sum-exp over hidden keys too", lambda i: _lse(i.but(mask=None)), "ATT-OUT-052", "mask"
+        "lse-before-masking", f"{beside} log-sum-exp over hidden keys too", lambda i: _lse(_showing_all(i)), "ATT-OUT-052"
     )
     yield _fault(
         "lse-without-causal", f"{beside} log-sum-exp over later keys too", lambda i: _lse(i.but(causal="none")), "ATT-OUT-052",
@@ -101,6 +105,16 @@ def _of_attention() -> Iterator[Fault]:
         f"{beside} largest score plus the logarithm to the base 2 of the rest",
         lambda i: _lse(i) + _less_maximum(i) * (np.log2(np.e) - 1.0),
         "ATT-OUT-049",
+    )
+    yield _fault(
+        "lse-to-base-2",
+        f"{beside} log-sum-exp to the base 2, which is not said",
+        lambda i: _lse(i) * np.log2(np.e),
+        "ATT-OUT-049",
+        sources=(
+            "vllm: https://github.com/vllm-project/vllm/pull/47079",
+            "sglang: https://github.com/sgl-project/sglang/issues/40903",
+        ),
     )
     yield _fault("lse-of-next-row", f"{beside} log-sum-exp of the next row", lambda i: np.roll(_lse(i), 1, 2), "ATT-OUT-049")
     yield _fault("lse-of-next-head", f"{beside} log-sum-exp of the next head", lambda i: np.roll(_lse(i), 1, 1), "ATT-OUT-049")
@@ -129,18 +143,16 @@ def _of_attention() -> Iterator[Fault]:
         "bias",
     )
     yield _fault(
-        "returned-weights-without-mask",
+        "returned-weights-before-masking",
         f"{beside} weights before masking",
-        lambda i: _weights(i.but(mask=None)),
+        lambda i: _weights(_showing_all(i)),
         "ATT-OUT-055",
-        "mask",
     )
     yield _fault(
         "returned-weights-masked-after-softmax",
         f"{beside} weights before masking, with 0 where a key is hidden",
-        lambda i: _weights(i.but(mask=None)) * (_weights(i) > 0.0),
+        lambda i: _weights(_showing_all(i)) * (_weights(i) > 0.0),
         "ATT-OUT-055",
-        "mask",
     )
 
 
@@ -151,16 +163,16 @@ def _of_layers() -> Iterator[Fault]:
         "ATT-HEAD-040", operation=LAYERS,
     )  # fmt: skip
     yield _fault(
-        "multi-head-lse-without-mask", f"{beside} log-sum-exp over hidden keys too", lambda i: _lse(i.but(mask=None)),
-        "ATT-HEAD-040", "mask", operation=LAYERS,
+        "multi-head-lse-before-masking", f"{beside} log-sum-exp over hidden keys too", lambda i: _lse(_showing_all(i)),
+        "ATT-HEAD-040", operation=LAYERS,
     )  # fmt: skip
     yield _fault(
         "multi-head-returned-weights-averaged", f"{beside} mean of the weights of all heads for each", _averaged, "ATT-HEAD-041",
         sources=("pytorch: https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",), operation=LAYERS,
     )  # fmt: skip
     yield _fault(
-        "multi-head-returned-weights-without-mask", f"{beside} weights before masking", lambda i: _weights(i.but(mask=None)),
-        "ATT-HEAD-041", "mask", operation=LAYERS,
+        "multi-head-returned-weights-before-masking", f"{beside} weights before masking", lambda i: _weights(_showing_all(i)),
+        "ATT-HEAD-041", operation=LAYERS,
     )  # fmt: skip
 
 

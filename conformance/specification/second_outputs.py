@@ -14,7 +14,7 @@ from conformance.specification.model import Requirement
 
 _BACKWARD = "Backward passes and the merging of parts of the keys rest on it, and the output does not show it."
 _SHOWN = "What is plotted, averaged or distilled is not what the output was made of."
-_RINGS = "flash-attention#404; flashinfer#1178; ring attention (arXiv 2310.01889)"
+_RINGS = "flash-attention#404; flashinfer#2113; sglang#40903; ring attention (arXiv 2310.01889)"
 _HIDING: tuple[dict[str, Any], ...] = (
     {"mask": "random.1:b1qk#160"},
     {"mask": "right-padding.1:b11k#47", "edits": ("loud-hidden.1*100.0#0",)},
