@@ -24,7 +24,7 @@ from conformance.oracle.profiles import DECLARABLE, FLUSHING, TIGHTEST_FIRST, UN
 from conformance.prepared import OtherPartsError, PreparedCall
 from conformance.problem import Problem, SinusoidalProblem
 from conformance.resources import shown
-from conformance.returned import IGNORED, OUTPUT
+from conformance.returned import IGNORED, OUTPUT, being
 from conformance.routes import Route
 from conformance.scale import rounded_scale, with_scale
 from conformance.values import materialise
@@ -287,9 +287,9 @@ def _read(output: str, part: Any, prepared: PreparedCall, subject: Subject) -> n
 def _no_array(output: str, part: Any, subject: Subject, error: BaseException) -> str:
     if inspect.iscoroutine(part):
         part.close()
-        return f"The {output} is a coroutine: an async function is not awaited, so give a plain one that awaits it."
+        return f"The {being(output)} a coroutine: an async function is not awaited, so give a plain one that awaits it."
     framework = subject.implementation.framework.name
-    message = f"The {output} is of type {type(part).__name__}, which is no array of {framework}: {told(error)}"
+    message = f"The {being(output)} of type {type(part).__name__}, which is no array of {framework}: {told(error)}"
     if not isinstance(part, tuple | list) or len(subject.implementation.support.returns) > 1:
         return message
     names = ", ".join(f'"{name}"' for name in (OUTPUT, *([IGNORED] * (len(part) - 1)))[:MOST_PARTS])

@@ -15,6 +15,16 @@ RETURNABLE: dict[str, tuple[str, ...]] = {
 }
 
 
+def having(name: str) -> str:
+    """``the weights have``, ``the lse has``."""
+    return f"{name} {'have' if name == WEIGHTS else 'has'}"
+
+
+def being(name: str) -> str:
+    """``the weights are``, ``the lse is``."""
+    return f"{name} {'are' if name == WEIGHTS else 'is'}"
+
+
 def judged(returns: Iterable[str]) -> tuple[str, ...]:
     """The names that are judged, in the order of the result."""
     return tuple(name for name in returns if name != IGNORED)

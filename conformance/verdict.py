@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.dtypes import float_type
 from conformance.oracle.expected import Expected
-from conformance.returned import OUTPUT
+from conformance.returned import OUTPUT, being, having
 
 
 class Outcome(enum.StrEnum):
@@ -70,7 +70,7 @@ def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
             first, other = other, first
         if other.outcome.is_failure:
             amount = "" if other.r is None else f", r = {other.r:.3g}"
-            first = replace(first, message=f"{first.message} The {other.output} is {other.outcome} too{amount}.")
+            first = replace(first, message=f"{first.message} The {being(other.output)} {other.outcome} too{amount}.")
     return first
 
 
@@ -93,13 +93,13 @@ def judge(output: np.ndarray, expected: Expected) -> Verdict:
 def judge_form(output: np.ndarray, expected: Expected, shape: bool = True, dtype: bool = True) -> Verdict:
     """Compares ``shape``, then ``dtype``, those that are asked for, and no values."""
     if shape and output.shape != expected.shape:
-        message = f"The {expected.name} has shape {output.shape}, due is {expected.shape}."
+        message = f"The {having(expected.name)} shape {output.shape}, due is {expected.shape}."
         return Verdict(Outcome.WRONG_SHAPE, message, output=expected.name)
     if dtype and output.dtype != float_type(expected.dtype).numpy:
         order = "" if output.dtype.isnative else " in the byte order of another machine"
         due = " or ".join(expected.dtypes or (expected.dtype,))
         return Verdict(
-            Outcome.WRONG_DTYPE, f"The {expected.name} is {output.dtype.name}{order}, due is {due}.", output=expected.name
+            Outcome.WRONG_DTYPE, f"The {being(expected.name)} {output.dtype.name}{order}, due is {due}.", output=expected.name
         )
     return Verdict(Outcome.PASS, output=expected.name)
 

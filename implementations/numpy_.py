@@ -4,6 +4,8 @@
 there all of them compute in float32 and round once.
 """
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -97,37 +99,27 @@ def blocked(
     16-bit inputs are computed in float32. Query heads of a group share their key head through an axis of their own.
     A query that sees no key gets zeros.
     """
-    dtype = query.dtype
-    work = FLOAT32 if dtype.itemsize == 2 else dtype
-    (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
-    _demand_groups(heads, kv_heads)
-    group = (batch, kv_heads, heads // kv_heads, query_length)
-    query = query.astype(work).reshape(*group, width)
-    query = query * work.type(1.0 / np.sqrt(width) if scale is None else scale)
-    full = (batch, heads, query_length, key_length)
-    visible = visible_pairs(query_length, key_length, mask, causal, alignment, key_lengths)
-    visible = None if visible is None else np.broadcast_to(visible, full).reshape(*group, key_length)
-    bias = None if bias is None else np.broadcast_to(bias, full).reshape(*group, key_length)
+    visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
+    return _online(query, key, value, visible, bias, scale)[0]
 
-    top = np.full((*group, 1), -np.inf, work)
-    total = np.zeros((*group, 1), work)
-    output = np.zeros((*group, value.shape[3]), work)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, key_length, TILE):
-            tile = slice(start, start + TILE)
-            scores = query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2)
-            if bias is not None:
-                scores = scores + bias[..., tile].astype(work)
-            if visible is not None:
-                scores = np.where(visible[..., tile], scores, work.type(-np.inf))
-            new_top = np.maximum(top, scores.max(-1, keepdims=True))
-            origin = np.where(new_top == -np.inf, work.type(0), new_top)  # −inf − (−inf) would be NaN
-            shrink, weights = np.exp(top - origin), np.exp(scores - origin)
-            total = total * shrink + weights.sum(-1, keepdims=True)
-            output = output * shrink + weights @ value[:, :, None, tile].astype(work)
-            top = new_top
-        output = output / np.where(total == 0, work.type(1), total)
-        return output.reshape(batch, heads, query_length, -1).astype(dtype, copy=False)
+
+def blocked_with_lse(
+    query: Float[Array, "b hq lq d"],
+    key: Float[Array, "b hkv lk d"],
+    value: Float[Array, "b hkv lk dv"],
+    *,
+    mask: Bool[Array, "*#b_hq_lq #lk"] | None = None,
+    bias: Float[Array, "*#b_hq_lq #lk"] | None = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    scale: float | None = None,
+    key_lengths: Int[Array, " b"] | None = None,
+) -> tuple[Float[Array, "b hq lq dv"], Float[Array, "b hq lq"]]:
+    """The same, and the log-sum-exp of each row, in float32 beside 16-bit inputs; −∞ of a query that sees no key."""
+    visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
+    output, top, total = _online(query, key, value, visible, bias, scale)
+    with np.errstate(divide="ignore"):
+        return output, (top + np.log(total)).reshape(query.shape[:3])
 
 
 def einsum(
@@ -175,18 +167,31 @@ def multi_head(
     key_lengths: Int[Array, " b"] | None = None,
 ) -> Float[Array, "b lq model"]:
     """Projects, splits into heads, attends as ``direct`` does, merges and projects. Raises ValueError if heads do not divide."""
-    dtype = query.dtype
-    weights = Weights(**{name: _computable(array) for name, array in weights.arrays().items()})
-    q, k, v = _computable(query), _computable(key), _computable(value)
     with np.errstate(over="ignore", invalid="ignore"):
-        q = _split_heads(_affine(q, weights.query, weights.query_bias), num_heads)
-        k = _split_heads(_affine(k, weights.key, weights.key_bias), num_heads)
-        v = _split_heads(_affine(v, weights.value, weights.value_bias), num_heads)
-        heads = direct(q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths)
-        output = heads.swapaxes(1, 2).reshape(*query.shape[:2], -1)
-        if weights.output is not None:
-            output = _affine(output, weights.output, weights.output_bias)
-        return output.astype(dtype, copy=False)
+        q, k, v, outward = _heads(query, key, value, weights, num_heads)
+        return outward(direct(q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths))
+
+
+def multi_head_with_weights(
+    query: Float[Array, "b lq model"],
+    key: Float[Array, "b lk model"],
+    value: Float[Array, "b lk model"],
+    weights: Weights,
+    *,
+    num_heads: int,
+    mask: Bool[Array, "*#b_h_lq #lk"] | None = None,
+    causal: bool = False,
+    alignment: str = "top-left",
+    key_lengths: Int[Array, " b"] | None = None,
+) -> tuple[Float[Array, "b lq model"], Float[Array, "b h lq"], Float[Array, "b h lq lk"]]:
+    """The same, with the log-sum-exp of each row of each head, and its weights, in float32 beside 16-bit inputs."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        q, k, v, outward = _heads(query, key, value, weights, num_heads)
+        heads, lse = blocked_with_lse(q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths)
+        scores = _scaled(q @ k.swapaxes(-1, -2), None, q.shape[-1])
+        visible = visible_pairs(q.shape[2], k.shape[2], mask, causal, alignment, key_lengths)
+        scores = scores if visible is None else np.where(visible, scores, scores.dtype.type(-np.inf))
+        return outward(heads), lse, _softmax_with_zeros(scores)
 
 
 def sinusoidal(
@@ -208,6 +213,70 @@ def sinusoidal(
         table[:, :half], table[:, half:] = sines, cosines
     rounded = table.astype(dtype)
     return rounded if x is None else (x + rounded).astype(dtype, copy=False)
+
+
+def _online(
+    query: Float[Array, "b hq lq d"],
+    key: Float[Array, "b hkv lk d"],
+    value: Float[Array, "b hkv lk dv"],
+    visible: Bool[Array, "*#b_hq_lq #lk"] | None,
+    bias: Float[Array, "*#b_hq_lq #lk"] | None,
+    scale: float | None,
+) -> tuple[Array, Array, Array]:
+    """The output, and for each row the largest score and the sum of e^(score − that), in the type of the work."""
+    dtype = query.dtype
+    work = FLOAT32 if dtype.itemsize == 2 else dtype
+    (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
+    _demand_groups(heads, kv_heads)
+    group = (batch, kv_heads, heads // kv_heads, query_length)
+    query = query.astype(work).reshape(*group, width)
+    query = query * work.type(1.0 / np.sqrt(width) if scale is None else scale)
+    full = (batch, heads, query_length, key_length)
+    visible = None if visible is None else np.broadcast_to(visible, full).reshape(*group, key_length)
+    bias = None if bias is None else np.broadcast_to(bias, full).reshape(*group, key_length)
+
+    top = np.full((*group, 1), -np.inf, work)
+    total = np.zeros((*group, 1), work)
+    output = np.zeros((*group, value.shape[3]), work)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, key_length, TILE):
+            tile = slice(start, start + TILE)
+            scores = query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2)
+            if bias is not None:
+                scores = scores + bias[..., tile].astype(work)
+            if visible is not None:
+                scores = np.where(visible[..., tile], scores, work.type(-np.inf))
+            new_top = np.maximum(top, scores.max(-1, keepdims=True))
+            origin = np.where(new_top == -np.inf, work.type(0), new_top)  # −inf − (−inf) would be NaN
+            shrink, weights = np.exp(top - origin), np.exp(scores - origin)
+            total = total * shrink + weights.sum(-1, keepdims=True)
+            output = output * shrink + weights @ value[:, :, None, tile].astype(work)
+            top = new_top
+        output = output / np.where(total == 0, work.type(1), total)
+    return output.reshape(batch, heads, query_length, -1).astype(dtype, copy=False), top, total
+
+
+def _heads(
+    query: Array, key: Array, value: Array, weights: Weights, num_heads: int
+) -> tuple[Array, Array, Array, Callable[[Array], Array]]:
+    """Query, key and value of the heads, and what becomes of their outputs: merged, projected, in the dtype of the query."""
+    weights = Weights(**{name: _computable(array) for name, array in weights.arrays().items()})
+    q, k, v = (
+        _split_heads(_affine(_computable(x), matrix, bias), num_heads)
+        for x, matrix, bias in (
+            (query, weights.query, weights.query_bias),
+            (key, weights.key, weights.key_bias),
+            (value, weights.value, weights.value_bias),
+        )
+    )
+
+    def outward(heads: Array) -> Array:
+        output = heads.swapaxes(1, 2).reshape(*query.shape[:2], -1)
+        if weights.output is not None:
+            output = _affine(output, weights.output, weights.output_bias)
+        return output.astype(query.dtype, copy=False)
+
+    return q, k, v, outward
 
 
 def visible_pairs(
@@ -289,6 +358,7 @@ _CONVENTIONS = _MASKING | {
     "CON-NEGATIVE-SCALE": "ordinary",
     "CON-GROUPS-REFUSED": "refused",
 }
+_LSE = {"CON-LSE-BASE": "natural", "CON-LSE-EMPTY-ROW": "minus-infinity"}
 _STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "inner32"}
 _IN_FLOAT32 = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 
@@ -303,6 +373,12 @@ IMPLEMENTATIONS = (
         "numpy-blocked",
         blocked,
         Support(layouts=LAYOUTS, profile=_IN_FLOAT32, conventions=_CONVENTIONS),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "numpy-blocked-lse",
+        blocked_with_lse,
+        Support(returns=("output", "lse"), layouts=LAYOUTS, profile=_IN_FLOAT32, conventions=_CONVENTIONS | _LSE),
         FRAMEWORK,
     ),
     Implementation(
@@ -322,6 +398,17 @@ IMPLEMENTATIONS = (
             operation="multi_head_attention",
             profile=_STEP_BY_STEP,
             conventions={**_MASKING, "CON-WIDTH-REFUSED": "refused"},
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "numpy-multi-head-weights",
+        multi_head_with_weights,
+        Support(
+            operation="multi_head_attention",
+            returns=("output", "lse", "weights"),
+            profile=_STEP_BY_STEP,
+            conventions={**_MASKING, **_LSE, "CON-WIDTH-REFUSED": "refused"},
         ),
         FRAMEWORK,
     ),

@@ -1,7 +1,8 @@
 """``torch.nn.MultiheadAttention``: built and loaded with the given weights first, then called as a trained module would be."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from torch.nn import MultiheadAttention
 
 
-def multihead(need_weights: bool) -> Callable[..., Callable[[], "Tensor"]]:
+def multihead(need_weights: bool, of_heads: bool = False) -> Callable[..., Callable[[], Any]]:
     """The module in evaluation mode. ``need_weights`` decides between two code paths: the weights returned, or a fused kernel.
+    ``of_heads``: the weights of each head are returned too, which are averaged otherwise and left out.
 
     Masks have the module's own polarity, True = ignore: ``key_padding_mask`` for those that are equal in all heads and query
     rows and for key lengths, ``attn_mask`` for all others and for causal.
@@ -30,7 +32,7 @@ def multihead(need_weights: bool) -> Callable[..., Callable[[], "Tensor"]]:
         mask: "Tensor | None" = None,
         causal: bool = False,
         key_lengths: "Tensor | None" = None,
-    ) -> Callable[[], "Tensor"]:
+    ) -> Callable[[], Any]:
         import torch
 
         module = build(weights, num_heads, query.dtype)
@@ -45,12 +47,13 @@ def multihead(need_weights: bool) -> Callable[..., Callable[[], "Tensor"]]:
         if mask is not None and triangle is not None:
             mask = mask | triangle
 
-        def call() -> "Tensor":
+        def call() -> Any:
             with torch.inference_mode():
-                return module(
-                    query, key, value, key_padding_mask=padding, need_weights=need_weights,
+                result = module(
+                    query, key, value, key_padding_mask=padding, need_weights=need_weights, average_attn_weights=not of_heads,
                     attn_mask=triangle if mask is None else mask, is_causal=causal and mask is None,
-                )[0]  # fmt: skip
+                )  # fmt: skip
+            return result if of_heads else result[0]
 
         return call
 
@@ -95,4 +98,10 @@ def _support(empty_row: str) -> Support:
 IMPLEMENTATIONS = (
     Implementation("torch-mha", multihead(need_weights=False), _support(empty_row="zeros"), FRAMEWORK),
     Implementation("torch-mha-weights", multihead(need_weights=True), _support(empty_row="nan"), FRAMEWORK),
+    Implementation(
+        "torch-mha-head-weights",
+        multihead(need_weights=True, of_heads=True),
+        replace(_support(empty_row="nan"), returns=("output", "weights")),
+        FRAMEWORK,
+    ),
 )

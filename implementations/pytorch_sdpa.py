@@ -101,6 +101,26 @@ def with_padded_widths(backend: str, *, one_key: bool = True) -> Attention:
     return bind
 
 
+def flash_with_lse(
+    query: "Tensor",
+    key: "Tensor",
+    value: "Tensor",
+    *,
+    bias: "Tensor | None" = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> "tuple[Tensor, Tensor]":
+    """The flash kernel of the CPU as its backward pass needs it: the output, and the log-sum-exp of each row, in float32 beside
+    16-bit inputs. A query that sees no key gets zeros, and 0 for its log-sum-exp."""
+    import torch
+
+    with inference(query, key, value):
+        output, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            query, key, value, 0.0, causal, attn_mask=bias, scale=scale
+        )
+    return output, lse
+
+
 _EXCLUSIVE = frozenset({"mask", "bias", "causal"})
 _UNIT_STRIDE = (  # the fused kernels want the width without gaps
     *("contiguous", "transposed", "expanded", "mixed", "packed", "misaligned"),
@@ -109,6 +129,9 @@ _UNIT_STRIDE = (  # the fused kernels want the width without gaps
 _ON_CPU = CONVENTIONS | {"CON-EMPTY-ROW": "zeros", "CON-NAN-BEHIND-MASK-K": "leaks"}
 _ON_CUDA = {key: CONVENTIONS[key] for key in ("CON-ALIGNMENT", "CON-POLARITY")}  # the rest is observed where there is a device
 _FUSED = {"float64": "strict", "float32": "strict", "float16": "fused", "bfloat16": "fused"}
+# The exponentials of 16-bit inputs have 14 correct bits: enough for weights that are rounded to 11, and not for a log-sum-exp in
+# float32, of which ``fused`` demands more.
+_FAST_EXPONENTIAL = _FUSED | {"float16": "eager", "bfloat16": "eager"}
 _MATH = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 
 IMPLEMENTATIONS = (
@@ -133,6 +156,19 @@ IMPLEMENTATIONS = (
             layouts=_UNIT_STRIDE,
             profile=_FUSED,
             conventions=_ON_CPU,
+        ),
+        FRAMEWORK,
+    ),
+    Implementation(
+        "torch-flash-lse",
+        flash_with_lse,
+        Support(
+            returns=("output", "lse"),
+            exclusive=_EXCLUSIVE,
+            lacks=frozenset({"value-width"}),
+            layouts=_UNIT_STRIDE,
+            profile=_FAST_EXPONENTIAL,
+            conventions=_ON_CPU | {"CON-GROUPS-REFUSED": "accepted", "CON-LSE-BASE": "natural", "CON-LSE-EMPTY-ROW": "zero"},
         ),
         FRAMEWORK,
     ),

@@ -183,7 +183,8 @@ def _unless_wrong(verdict: Verdict) -> Verdict:
     requirements judge outputs."""
     if verdict.outcome in (Outcome.PASS, Outcome.MUTATED_INPUT):
         return verdict
-    return Verdict(Outcome.PASS, f"The {verdict.output} itself is {verdict.outcome}, which other requirements judge.")
+    itself = "themselves are" if verdict.output == WEIGHTS else "itself is"
+    return Verdict(Outcome.PASS, f"The {verdict.output} {itself} {verdict.outcome}, which other requirements judge.")
 
 
 def _copied(run: Run) -> dict[str, np.ndarray]:

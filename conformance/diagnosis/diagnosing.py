@@ -21,6 +21,7 @@ from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.kinds import kind_of
 from conformance.problem import Problem
+from conformance.returned import OUTPUT
 from conformance.verdict import Outcome
 
 SECONDS = 5.0
@@ -50,7 +51,11 @@ def diagnose(
     clock = Clock(seconds, stretch)
     examiner = Examiner(subject, TimedJudge(judge, clock))
     operation = subject.implementation.operation
-    known = [fault for fault in (catalogue().values() if faults is None else faults) if fault.operation == operation]
+    known = [
+        fault
+        for fault in (catalogue().values() if faults is None else faults)
+        if fault.operation == operation and fault.returns == (OUTPUT,)
+    ]
     known = [fault for fault in known if not fault.equivalent]
     # What passes goes first: where an argument of an earlier call goes on working, there must have been an earlier call.
     gathered = look_at(examiner, varied(passing, PASSING), never, clock, 0.2)

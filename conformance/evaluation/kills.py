@@ -154,7 +154,7 @@ def try_fault(fault: Fault, dtype: str, judge: Judge, thin: bool = False) -> Tri
     tried until another catches it."""
     attempts, known = _Attempts(fault, dtype, judge), requirements()
     named = [known[identifier] for identifier in fault.requirements]
-    others = [one for one in known.values() if one.operation == fault.operation and one not in named]
+    others = [one for one in known.values() if one.is_asked_of(fault.operation, fault.returns) and one not in named]
     for requirement, effort in (*_both_efforts(named), *_both_efforts(others)):
         if attempts.kills and not fault.equivalent and (not thin or effort is not FIXED or len(attempts.cases) >= ENOUGH):
             continue
@@ -167,7 +167,7 @@ def try_everything(pairs: Iterable[tuple[Fault, str]], judge: Judge) -> list[Tri
     everybody = [_Attempts(fault, dtype, judge) for fault, dtype in pairs]
     for requirement, effort in _both_efforts(requirements().values()):
         for attempts in everybody:
-            if attempts.fault.operation == requirement.operation:
+            if requirement.is_asked_of(attempts.fault.operation, attempts.fault.returns):
                 attempts.attempt(requirement, effort)
     return [attempts.trial for attempts in everybody]
 

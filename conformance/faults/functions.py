@@ -17,6 +17,7 @@ PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bflo
 CONVENTIONS = {
     "CON-ALIGNMENT": "top-left",
     "CON-POLARITY": "true-attends",
+    "CON-LSE-BASE": "natural",
     "CON-SINUSOID-ARRANGEMENT": "interleaved",
     "CON-SINUSOID-FREQUENCIES": "d",
 }  # declared, so that a fault in them is a contradiction and not an observation
@@ -101,6 +102,7 @@ def implementation_of(fault: Fault, dtype: str | None = None) -> Implementation:
     support = Support(
         operation=fault.operation,
         lacks=fault.lacks,
+        returns=fault.returns,
         dtypes=fault.dtypes if dtype is None else (dtype,),
         layouts=LAYOUTS,
         profile=PROFILE,

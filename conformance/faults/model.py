@@ -14,6 +14,7 @@ import numpy as np
 
 from conformance.faults.honest import compute
 from conformance.inputs import Inputs
+from conformance.returned import OUTPUT
 
 Rewrite = Callable[[Any], Any]
 Compute = Callable[[Any], np.ndarray]
@@ -33,6 +34,7 @@ class Fault:
     * exactly one of ``rewrite`` (inputs → inputs), ``compute`` (inputs → output in the inputs' dtype) and ``behaviour``.
     * ``equivalent``: why it cannot be seen from outputs at all; empty for all that must be caught.
     * ``among_dtypes``: it shows where one implementation is asked in several dtypes only.
+    * ``returns``: the parts of its result, where something beside the output is wrong.
     * ``alike``: ids of faults that no output can tell from this one, given the features that show it.
     """
 
@@ -50,6 +52,7 @@ class Fault:
     equivalent: str = ""
     alike: tuple[str, ...] = ()
     among_dtypes: bool = False
+    returns: tuple[str, ...] = (OUTPUT,)
 
     def __post_init__(self) -> None:
         ways = [way for way in (self.rewrite, self.compute, self.behaviour) if way is not None]

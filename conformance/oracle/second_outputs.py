@@ -64,8 +64,8 @@ def error_of_weights(flow: Flow, bounds: Bounds, returned: FloatType) -> Array:
     error += (budget.terms_of_sum(weights.shape[-1], kind, unit) + 2.0) * unit.accumulator * weights
     error += budget.normalisation_lift(weights, flow.finite, flow.wide(flow.top), unit)
     if kind.name == "float16" and unit.probabilities >= kind.unit_roundoff:
-        lost = np.where(weights < kind.tiny, weights if unit.flushes else np.minimum(weights, 2.0**-25), 0.0)
-        error += (unit.probabilities / kind.unit_roundoff) * lost
+        small = weights < kind.tiny if flow.visible is None else (weights < kind.tiny) & flow.visible
+        error += (unit.probabilities / kind.unit_roundoff) * np.where(small, weights if unit.flushes else 2.0**-25, 0.0)
     error += (1.0 + returned.unit_roundoff + 4.0 * unit.probabilities) * moved
     return np.asarray(error + budget.flush(kind, unit) + budget.smallest(returned, unit))[..., : flow.keys]
 

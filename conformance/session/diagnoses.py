@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from conformance.kinds import kind_of
 from conformance.known import Known
 from conformance.records import Case, Diagnosis, Item
+from conformance.returned import being
 from conformance.specification import requirements
 from conformance.verdict import Outcome
 from conformance.workers.asking import Request
@@ -34,6 +35,7 @@ class Failures:
         self._kinds: Counter[tuple[str, str]] = Counter()
         self._requirements: dict[str, dict[str, dict[str, str]]] = {}  # the first failing problems of each, with their kinds
         self._apart: dict[tuple[str, str], list[str]] = {}  # requirements by implementation and what is said of them
+        self._beside: dict[tuple[str, str], dict[str, set[str]]] = {}  # requirements by implementation and output, with texts
         self._ended: dict[str, list[str]] = {}  # requirements whose items ended the process or were ended
 
     def note(self, record: Case | Item) -> None:
@@ -46,6 +48,9 @@ class Failures:
             apart = self._apart.setdefault((record.implementation, said), [])
             if record.requirement not in apart:
                 apart.append(record.requirement)
+            if record.output:
+                beside = self._beside.setdefault((record.implementation, record.output), {})
+                beside.setdefault(record.requirement, set()).add(record.text)
         elif record.outcome.is_failure and record.status == "unexpected":
             self._note_failing(record, kind_of(record.outcome, record.message))
         elif record.outcome is Outcome.PASS and requirements()[record.requirement].judges_values:
@@ -67,25 +72,46 @@ class Failures:
         for implementation in implementations:
             failing = self._failing.get(implementation.name, {})
             found = Diagnosis(implementation=implementation.name)
-            if failing:
+            beside = self._beside_of(implementation.name)
+            if failing or beside:
                 passing = [text for text in self._passing.get(implementation.name, {}) if text not in failing]
-                of_each = self._requirements[implementation.name]
+                of_each = self._requirements.get(implementation.name, {})
                 found = ask(
-                    Request(implementation=implementation.name, failing=failing, passing=tuple(passing), requirements=of_each)
+                    Request(
+                        implementation=implementation.name,
+                        failing=failing,
+                        passing=tuple(passing),
+                        requirements=of_each,
+                        beside=beside,
+                    )
                 )
             ended = self._ended.get(implementation.name)
             apart = {said: found for (name, said), found in self._apart.items() if name == implementation.name}
             if failing or ended or apart:
                 found = _with_remark(found, "Left out is what ended the process or ran over the time limit", ended)
+                explained = {identifier for explanation in found.explanations for identifier in explanation.requirements}
                 for said, identifiers in apart.items():
-                    found = _with_remark(found, said, identifiers)
+                    left = identifiers if said in APART.values() else [one for one in identifiers if one not in explained]
+                    found = _with_remark(found, said, left)
                 yield found
+
+    def _beside_of(self, name: str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """By further output, the problems of which it alone is wrong, and the requirements that fail for nothing else."""
+        found = {}
+        for (implementation, output), by_requirement in self._beside.items():
+            if implementation == name:
+                others = {one for key, of in self._beside.items() if key[0] == name and key[1] != output for one in of}
+                others.update(self._requirements.get(name, {}))
+                alone = [one for one in by_requirement if one not in others]
+                texts = sorted(set[str]().union(*by_requirement.values()))
+                found[output] = (tuple(texts[:KEPT_OF_A_KIND]), tuple(alone))
+        return found
 
 
 def _apart(case: Case) -> str:
     """What is said of a failure that no fault of the catalogue could explain, since no element that has a value is wrong."""
     if case.output:
-        return f"The output is right, and the {case.output} beside it is not" if case.status == "unexpected" else ""
+        return f"The output is right, and the {being(case.output)} wrong beside it" if case.status == "unexpected" else ""
     check = requirements()[case.requirement].check
     wrong = case.status == "unexpected" and case.outcome in (Outcome.WRONG_VALUE, Outcome.NONFINITE)
     return APART.get(check, "") if wrong and (check != "unbiased" or case.index is None) else ""

@@ -21,7 +21,7 @@ from conformance.threads import in_processes
 
 # What is honest by construction: each computes the formula, and rounds where its profile says.
 HONEST: tuple[str, ...] = (
-    "numpy-direct", "numpy-blocked", "numpy-einsum", "numpy-multi-head", "numpy-sinusoidal",
+    "numpy-direct", "numpy-blocked-lse", "numpy-einsum", "numpy-multi-head-weights", "numpy-sinusoidal",
     "torch-direct", "torch-sdpa-math", "torch-sdpa-flash", "torch-mha", "torch-sinusoidal",
     "jax-nn-sdpa", "jax-einsum",
 )  # fmt: skip

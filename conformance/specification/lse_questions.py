@@ -60,7 +60,7 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
     Convention(
         id="CON-LSE-BASE",
         question="To which base is the log-sum-exp?",
-        source="FlashAttention, FlexAttention and JAX return the natural logarithm, FlashInfer that to the base 2",
+        source="flashinfer#2113; vllm#47079; sglang#40903",
         answers={
             "natural": "the natural logarithm of the sum of e^score",
             "base-2": "log₂ of the same sum; it is judged as such",
@@ -78,7 +78,7 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
     Convention(
         id="CON-LSE-EMPTY-ROW",
         question="What is the log-sum-exp of a query from which every key is hidden?",
-        source="−∞ in FlashInfer, +∞ in FlashAttention 2, a finite number where masks are filled with one",
+        source="pytorch#134650; flashinfer#4401",
         answers={
             "minus-infinity": "−∞, the logarithm of 0",
             "plus-infinity": "+∞, with which e^(score − lse) is 0",

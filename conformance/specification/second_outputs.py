@@ -14,7 +14,7 @@ from conformance.specification.model import Requirement
 
 _BACKWARD = "Backward passes and the merging of parts of the keys rest on it, and the output does not show it."
 _SHOWN = "What is plotted, averaged or distilled is not what the output was made of."
-_RINGS = "flash-attention#404; flashinfer#1178; ring attention (arXiv 2310.01889)"
+_RINGS = "flash-attention#404; flashinfer#2113; sglang#40903; ring attention (arXiv 2310.01889)"
 _HIDING: tuple[dict[str, Any], ...] = (
     {"mask": "random.1:b1qk#160"},
     {"mask": "right-padding.1:b11k#47", "edits": ("loud-hidden.1*100.0#0",)},
@@ -56,6 +56,7 @@ def _shifted() -> Iterable[Problem]:
         attention("wide", ALL, values="spread.1#175", bias="gaussian.1:bhqk#175"),
         attention("wide", F32, values="spread.1#176", bias="gaussian.1:1hqk*4.0#176"),
         attention("grouped", F32, values="spread.1#177", bias="gaussian.1:qk#177", scale=0.5),
+        attention((2, 3, 3, 7, 3, 2, 8), ALL, values="gaussian.1#187", bias="row-constant.1:qk*300.0#187"),
     )
 
 
@@ -71,7 +72,7 @@ def _of_heads() -> Iterable[MultiHeadProblem]:
         multi_head("square", ALL, values="gaussian.1#180"),
         multi_head("cross", F32_HALF, values="gaussian.1#181", source="cross", projection_bias=True, output="bias"),
         multi_head("many", F32, values="gaussian.1#182"),
-        multi_head("square", F32_HALF, values="gaussian.1#183", mask="random.1:b1qk#183"),
+        multi_head("square", ALL, values="gaussian.1#183", mask="random.1:b1qk#183"),
         multi_head("square", F32, values="gaussian.1#184", mask="random.1:bhqk#184"),
         multi_head("square", F32, values="gaussian.1#185", causal="top-left"),
         multi_head("square", F32, values="gaussian.1#186", key_lengths=(4, 6)),

@@ -43,12 +43,14 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be diagnosed: the texts of problems that ``implementation`` failed, with their kinds, and of those that it
-    passed; ``requirements`` that failed, with the kinds of the first of their failing problems."""
+    passed; ``requirements`` that failed, with the kinds of the first of their failing problems. ``beside``: by the name of a
+    further output, the texts of problems of which it alone is wrong, and the requirements that failed for that alone."""
 
     implementation: str
     failing: dict[str, str]
     passing: tuple[str, ...]
     requirements: dict[str, dict[str, str]] = {}
+    beside: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
 
 def understood(message: bytes) -> Loaded | Refused | Answer:

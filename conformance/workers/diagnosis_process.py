@@ -1,17 +1,19 @@
 """One diagnosis, in a process of its own: it runs the implementation, which may end or hang it, or change what it likes."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from conformance.adapter import Implementation
 from conformance.children import channel
 from conformance.diagnosis import Diagnosis as Result
 from conformance.diagnosis import Finding, diagnose
+from conformance.diagnosis.beside import explained_beside
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.loading import chosen
-from conformance.problem import parse
+from conformance.problem import Problem, parse
 from conformance.records import Diagnosis, Explanation, encode
 from conformance.verdict import Outcome
 from conformance.workers.afterwards import DiagnosisTask
@@ -30,12 +32,34 @@ def _diagnosis(task: DiagnosisTask) -> Diagnosis:
     request = task.request
     try:
         implementation = chosen([task.spec], **task.given)[0]
+        passing = [parse(text) for text in request.passing]
+        beside = tuple(_beside(implementation, request, passing))
+        if not request.failing:
+            return Diagnosis(implementation=request.implementation, explanations=beside)
         failing = {parse(text): kind for text, kind in request.failing.items()}
-        found = diagnose(Subject(implementation), Judge(), failing, [parse(text) for text in request.passing])
-        return record_of(found, request)
+        found = record_of(diagnose(Subject(implementation), Judge(), failing, passing), request)
+        return msgspec.structs.replace(found, explanations=(*found.explanations, *beside))
     except BaseException as error:  # an implementation may raise anything at all
         remark = f"There is no diagnosis: it failed with {type(error).__name__}: {' '.join(str(error).split())}"
         return Diagnosis(implementation=request.implementation, remarks=(remark,))
+
+
+def _beside(implementation: Implementation, request: Request, passing: Sequence[Problem]) -> Iterator[Explanation]:
+    """What explains further outputs that are wrong alone."""
+    for output, (texts, requirements) in request.beside.items():
+        found = explained_beside(Subject(implementation), Judge(), output, [parse(text) for text in texts], passing)
+        if found is not None:
+            yield Explanation(
+                sign="values",
+                faults=(found.faults[0].id,),
+                explained=found.explained,
+                failing=found.failing,
+                passing=found.passing,
+                fresh=0,
+                alike=tuple(fault.id for fault in found.faults[1:]),
+                sentence=found.sentence,
+                requirements=requirements,
+            )
 
 
 def record_of(found: Result, request: Request) -> Diagnosis:

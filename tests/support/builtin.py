@@ -57,7 +57,8 @@ def call(implementation: Implementation, *arrays, **named):
         if len(arrays) > 2 and all(array is arrays[0] for array in arrays[:3]):
             arguments[:3] = [arguments[0]] * 3
         result = implementation.function(*arguments, **{key: convert(value) for key, value in named.items()})
-        output = framework.to_numpy(framework.wait(result() if support.binds else result))
+        result = framework.wait(result() if support.binds else result)
+        output = framework.to_numpy(result if len(support.returns) == 1 else result[support.returns.index("output")])
     return output.swapaxes(1, 2) if swap else output
 
 
