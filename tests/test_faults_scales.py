@@ -1,19 +1,19 @@
 """Faults of the scale: each shows where it can, and is the right computation with the scale that its sentence names."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from conformance.faults.given_scales import FAULTS as GIVEN
-from conformance.faults.honest import compute
-from conformance.faults.scales import FAULTS as DEFAULT
+from conformance.faults.steps import compute
 from conformance.inputs import AttentionInputs
 from conformance.specification.build import attention
 from conformance.values import materialise
+from tests.support.faults import of_kinds
 from tests.support.numeric_probes import assert_known_to_the_oracle, assert_shows_where_it_can
 
-FAULTS = {fault.id: fault for fault in (*DEFAULT, *GIVEN)}
+FAULTS = of_kinds("scales") | of_kinds("of_features", where=lambda fault: fault.id == "scale-ignored")
+DEFAULT = [
+    name for name in FAULTS if name.startswith("scale-by-") or name in ("scale-missing", "scale-inverted", "scale-constant")
+]
 SIZES = (2, 6, 3, 7, 13, 11, 5)  # batch, heads, key heads, Lq, Lk, width, value width
 
 
@@ -80,7 +80,7 @@ def test_uses_the_scale_that_it_says(name, given, used):
     np.testing.assert_allclose(FAULTS[name].output(inputs_with(given)), compute(inputs_with(used)), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", [fault.id for fault in DEFAULT if fault.operation == "attention"])
+@pytest.mark.parametrize("name", DEFAULT)
 def test_a_wrong_default_leaves_a_given_scale_alone(name):
     inputs = inputs_with(0.25)
     assert FAULTS[name].output(inputs).tobytes() == compute(inputs).tobytes()
@@ -99,7 +99,7 @@ def test_a_scale_is_lost_on_its_path_only(path, fields):
     on, off = inputs_with(**fields), inputs_with()
     given_on, given_off = inputs_with(0.5, **fields), inputs_with(0.5)
     missing, ignored = FAULTS[f"scale-missing-{path}"], FAULTS[f"scale-ignored-{path}"]
-    np.testing.assert_array_equal(missing.output(on), compute(replace(on, scale=1.0)))
+    np.testing.assert_array_equal(missing.output(on), compute(on.but(scale=1.0)))
     np.testing.assert_array_equal(ignored.output(given_on), compute(on))
     for fault, untouched in ((missing, off), (missing, given_on), (ignored, given_off), (ignored, on)):
         np.testing.assert_array_equal(fault.output(untouched), compute(untouched))
