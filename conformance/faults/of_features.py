@@ -25,7 +25,7 @@ OLD_IDS = {
     "multi-head-mask-dropped-with-key-lengths": "multi-head-mask-lost-beside-lengths",
 }
 SAID = {"scale-ignored": "ignores a given scale and uses 1/√d"}
-ONE_DTYPE = dict.fromkeys(OLD_IDS.values(), F32)  # in which layers with two arguments are asked
+IN_FLOAT32 = {"ATT-HEAD-039"}  # asked in that dtype alone
 TWO = (
     "keras: https://github.com/keras-team/keras/pull/23040",
     "minimind: https://github.com/jingyaogong/minimind/pull/497",
@@ -72,7 +72,7 @@ def _fault(operation: str, name: str, sentence: str, way: Rewrite, requirements:
         requirements,
         SOURCES.get(name, PAIRS.get(frozenset(needs[:2]), ())),
         " ".join(needs),
-        dtypes=ONE_DTYPE.get(identifier, ALL_DTYPES),
+        dtypes=F32 if IN_FLOAT32.issuperset(requirements) else ALL_DTYPES,
     )
 
 
