@@ -20,14 +20,9 @@ def visible_block(inputs: AttentionInputs, start: int, stop: int) -> Bool[np.nda
 def tokens_as_heads(inputs: MultiHeadInputs) -> AttentionInputs:
     """Attention of as many heads over the tokens as they are: of query and key, visibility depends on the lengths alone."""
     batch, query_length, width = inputs.query.shape
-    return AttentionInputs(
-        query=np.broadcast_to(inputs.query[:, None], (batch, inputs.num_heads, query_length, width)),
-        key=inputs.key[:, None],
-        value=inputs.value[:, None],
-        mask=inputs.mask,
-        causal=inputs.causal,
-        key_lengths=inputs.key_lengths,
-    )
+    asked = {name: value for name, value in inputs.named().items() if name in AttentionInputs.defaults()}
+    query = np.broadcast_to(inputs.query[:, None], (batch, inputs.num_heads, query_length, width))
+    return AttentionInputs(**asked | {"query": query, "key": inputs.key[:, None], "value": inputs.value[:, None]})
 
 
 def visible_pairs(inputs: AttentionInputs) -> Bool[np.ndarray, "b hq lq lk"]:

@@ -180,7 +180,7 @@ def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
         yield plain if operation == ATTENTION else sibling(plain, requirements)
 
 
-def _made() -> Iterator[Fault]:
+def made() -> Iterator[Fault]:
     for operation in OPERATIONS:
         asked = [feature for feature in features(operation.name) if feature.field is not None]
         for feature in asked:
@@ -204,4 +204,4 @@ def _made() -> Iterator[Fault]:
             yield from _own(feature, wrong)
 
 
-FAULTS: tuple[Fault, ...] = tuple(_made())
+FAULTS: tuple[Fault, ...] = tuple(made())
