@@ -25,6 +25,7 @@ OLD_IDS = {
     "multi-head-mask-dropped-with-key-lengths": "multi-head-mask-lost-beside-lengths",
 }
 SAID = {"scale-ignored": "ignores a given scale and uses 1/√d"}
+UNEQUAL = {"mask", "causal", "key-lengths", "bias"}  # features of which ATT-MASK-045 speaks
 IN_FLOAT32 = {"ATT-HEAD-039"}  # asked in that dtype alone
 TWO = (
     "keras: https://github.com/keras-team/keras/pull/23040",
@@ -146,7 +147,7 @@ def _of_two(operation: str, one: Feature, other: Feature) -> Iterator[Fault]:
         yield _fault(operation, f"{one.name}-dropped-with-{other.name}", words, _dropped(one, other.is_asked), both, *names)
     if operation != ATTENTION:
         return
-    if both and "causal" in names:
+    if both and "causal" in names and UNEQUAL.issuperset(names):
         yield _fault(
             operation,
             f"{one.name}-dropped-with-{other.name}-for-unequal-lengths",
