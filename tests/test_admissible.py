@@ -17,8 +17,8 @@ from conformance.cases.random import corpus
 from conformance.checks.items import Effort
 from conformance.dtypes import DTYPES, float_type
 from conformance.errors import ProblemError
+from conformance.faults import catalogue
 from conformance.faults.functions import CONVENTIONS, attention
-from conformance.faults.maxima import FAULTS
 from conformance.inputs import AttentionInputs
 from conformance.oracle import expect
 from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
@@ -151,7 +151,7 @@ def test_a_budget_as_wide_as_the_values_is_told_as_blind():
 )
 def test_clipped_scores_are_seen_in_bfloat16_where_no_profile_is_declared(fault, requirement):
     """Its weights are then equal. The budgets of scores that differ by ordinary amounts, as wide as V there, let that through."""
-    (found,) = (known for known in FAULTS if known.id == fault)
+    found = catalogue()[fault]
     support = Support(dtypes=("bfloat16",), conventions=CONVENTIONS)
     implementation = Implementation(fault, attention(found.output), support, frameworks()["numpy"])
     result = run_item(requirement, implementation, Effort(examples=0, free=False, seed=1))

@@ -9,7 +9,7 @@ import pytest
 from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.diagnosis import diagnose
-from conformance.faults.honest import compute
+from conformance.faults.steps import compute
 from conformance.harness import Subject
 from conformance.inputs import MultiHeadInputs, SinusoidalInputs
 from conformance.judging import Judge

@@ -8,7 +8,7 @@ import pytest
 from conformance.adapter import Implementation, Support
 from conformance.checks.empty_rows import judge_empty_rows
 from conformance.checks.procedures import PROCEDURES
-from conformance.faults.honest import compute
+from conformance.faults.steps import compute
 from conformance.harness import Subject
 from conformance.judging import Judge
 from conformance.oracle import expect

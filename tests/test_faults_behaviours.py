@@ -5,17 +5,14 @@ import inspect
 import numpy as np
 import pytest
 
-from conformance.faults.behaviours import FAULTS as CALLS
-from conformance.faults.callers_memory import FAULTS as MEMORY
-from conformance.faults.forms import FAULTS as FORMS
 from conformance.faults.functions import MAKERS, function_of
-from conformance.faults.honest import compute
-from conformance.faults.state import FAULTS as STATE
+from conformance.faults.steps import compute
 from conformance.inputs import Weights
 from conformance.specification.build import attention
+from tests.support.faults import calculates, of_kinds
 from tests.support.shown import assert_shows_only_where_it_can, tried
 
-FAULTS = {fault.id: fault for fault in (*CALLS, *MEMORY, *FORMS, *STATE)}
+FAULTS = of_kinds("calls", "callers_memory", "outputs") | of_kinds("of_features", where=lambda fault: not calculates(fault))
 BEHAVIOURS = [name for name, fault in FAULTS.items() if fault.behaviour is not None]
 
 

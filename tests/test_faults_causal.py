@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 
 from conformance.checks.items import Effort
-from conformance.faults import causal, causal_alignment, causal_places
+from conformance.faults.causal import limit
 from conformance.faults.functions import implementation_of
-from conformance.faults.honest import compute
+from conformance.faults.grammar import fault
+from conformance.faults.steps import compute
 from conformance.problem import Problem
 from conformance.specification.build import attention
 from conformance.values import materialise
 from conformance.verdict import Outcome
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only, differs
+from tests.support.faults import of_kinds
 from tests.support.items import run_item
 
-FAULTS = {fault.id: fault for module in (causal, causal_alignment, causal_places) for fault in module.FAULTS}
+FAULTS = of_kinds("causal") | of_kinds("of_features", where=lambda one: one.id.endswith("causal-ignored"))
 
 
 def problem(shape, side: str) -> Problem:
@@ -63,8 +65,8 @@ def test_alignments_are_exchanged():
 
 
 def test_an_alignment_fault_is_right_for_equal_lengths():
-    for fault in causal_alignment.FAULTS:
-        assert not differs(fault, problem("square", "top-left")), fault.id
+    for one in of_kinds("causal", where=lambda one: "cross-length" in one.needs).values():
+        assert not differs(one, problem("square", "top-left")), one.id
 
 
 def test_a_limit_of_four_rows_is_that_of_the_first_or_last():
@@ -80,9 +82,9 @@ def test_faults_of_long_sequences_are_right_in_short_ones():
 
 
 def test_positions_in_bfloat16_are_exact_up_to_256():
-    fault = FAULTS["causal-position-in-bfloat16"]
-    assert not differs(fault, problem((1, 1, 1, 5, 256, 8, 8), "bottom-right"))
-    assert differs(fault, problem((1, 1, 1, 5, 263, 8, 8), "bottom-right"))
+    wrong = FAULTS["causal-position-in-bfloat16"]
+    assert not differs(wrong, problem((1, 1, 1, 5, 256, 8, 8), "bottom-right"))
+    assert differs(wrong, problem((1, 1, 1, 5, 263, 8, 8), "bottom-right"))
 
 
 def test_the_first_head_alone_is_causal():
@@ -116,6 +118,6 @@ def test_one_alignment_that_flips_beside_a_feature_is_caught_without_random_case
         flips = HAS[feature](inputs) and offset == (surplus if side == "bottom-right" else 0)
         return j <= i + (surplus - offset if flips else offset)
 
-    fault = causal.causal_fault("one-alignment-flips", "flips", ("ATT-MASK-044",), (), seen, frozenset({"causal", feature}))
-    found = run_item("ATT-MASK-044", implementation_of(fault), Effort(examples=0, free=False, seed=1))
+    flipping = fault("one-alignment-flips", "flips", limit(seen), ("ATT-MASK-044",), (), feature)
+    found = run_item("ATT-MASK-044", implementation_of(flipping), Effort(examples=0, free=False, seed=1))
     assert found.item.dtypes["float32"].outcome is Outcome.WRONG_VALUE

@@ -2,14 +2,15 @@
 
 import pytest
 
-from conformance.faults.empty_rows import FAULTS
-from conformance.faults.honest import compute
+from conformance.faults.steps import compute
 from conformance.inputs import AttentionInputs
 from conformance.specification.build import attention, multi_head
 from conformance.values import materialise
 from conformance.visibility import tokens_as_heads, visible_pairs
 from tests.support.fault_probes import assert_wrong_in_values_only
+from tests.support.faults import of_kinds
 
+FAULTS = of_kinds("hidden_keys", where=lambda fault: fault.requirements[0] in ("ATT-MASK-043", "ATT-HEAD-034"))
 PROBLEMS = {
     "attention": [
         *attention("wide", mask="empty-rows.1:b1qk#1"),
@@ -21,12 +22,12 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.id)
 def test_is_wrong_in_values_only(fault):
     assert_wrong_in_values_only(fault)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.id)
 def test_shows_in_rows_without_a_key_alone(fault):
     shown = []
     for problem in PROBLEMS[fault.operation]:

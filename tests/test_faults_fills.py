@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from conformance.faults.fills import FAULTS as FILLS
 from conformance.faults.functions import implementation_of
-from conformance.faults.honest import compute
+from conformance.faults.steps import compute
 from conformance.specification.build import attention, multi_head
 from conformance.values import materialise
 from conformance.visibility import visible_pairs
+from tests.support.faults import of_kinds
 from tests.support.numeric_probes import assert_known_to_the_oracle, assert_shows_where_it_can
 
-FAULTS = {fault.id: fault for fault in FILLS}
+FAULTS = of_kinds("fills")
 COMPUTING = [name for name, fault in FAULTS.items() if fault.behaviour is None]
 REWRITING = [name for name, fault in FAULTS.items() if fault.rewrite is not None]
 CONSTANTS = {f"fill-minus-{text}": -float(text) for text in ("10", "100", "1e3", "1e4", "65504", "1e5", "1e9", "1e20")}

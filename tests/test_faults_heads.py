@@ -5,15 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.faults.head_groups import FAULTS as GROUPS
-from conformance.faults.heads import FAULTS as HEADS
-from conformance.faults.honest import compute
-from conformance.faults.neighbours import FAULTS as NEIGHBOURS
+from conformance.faults.steps import compute
 from conformance.inputs import AttentionInputs
 from conformance.specification.build import attention, joined
+from tests.support.faults import of_kinds
 from tests.support.shown import assert_known_to_the_oracle, assert_leaves_inputs_alone, assert_shows_only_where_it_can, tried
 
-FAULTS = {fault.id: fault for fault in (*HEADS, *GROUPS, *NEIGHBOURS)}
+FAULTS = of_kinds("heads") | of_kinds("softmaxes", where=lambda fault: fault.id.startswith("weights-"))
 PROBLEMS = joined(
     attention("square"),
     attention("wide", mask="random.1:bhqk#1"),

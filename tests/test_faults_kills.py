@@ -10,9 +10,8 @@ from conformance.dtypes import DTYPES
 from conformance.evaluation import kill_tables, kills
 from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue, kinds
-from conformance.faults.honest import compute
 from conformance.faults.model import Fault
-from conformance.faults.steps import attend
+from conformance.faults.steps import attend, compute
 from conformance.judging import Judge
 from conformance.specification import requirements
 from conformance.values import materialise

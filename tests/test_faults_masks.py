@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
-from conformance.faults import biases, catalogue, combinations, mask_axes, mask_effects, masks
-from conformance.faults.honest import compute
+from conformance.faults.steps import compute
 from conformance.inputs import AttentionInputs
 from conformance.problem import parse
 from conformance.values import materialise
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only
+from tests.support.faults import calculates, of_kinds
 
-FAULTS = {
-    fault.id: fault for module in (masks, mask_axes, mask_effects, biases, combinations) for fault in module.FAULTS
-}  # fmt: skip
+FAULTS = of_kinds("masks", "biases", "of_features", where=lambda fault: calculates(fault) and fault.id != "scale-ignored")
 PLAIN = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=spread.1#1"
 SQUARE = "attention batch=2 heads=3 length=13 width=8 dtype=float32 values=spread.1#1"
 
@@ -125,7 +123,3 @@ def test_united_instead_of_intersected_shows_more():
     inputs = inputs_of(f"{SQUARE} mask=random.1:b1qk#20 causal=top-left")
     either = inputs.mask | np.tri(13, dtype=bool)
     assert_same(FAULTS["mask-or-causal"].output(inputs), compute(inputs.but(mask=either, causal="none")))
-
-
-def test_the_catalogue_finds_them():
-    assert FAULTS.items() <= catalogue().items()

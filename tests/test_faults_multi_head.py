@@ -5,16 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.faults.head_masks import FAULTS as MASKS
-from conformance.faults.honest import compute
-from conformance.faults.projection_scales import FAULTS as SCALES
-from conformance.faults.projections import FAULTS as PROJECTIONS
-from conformance.faults.splitting import FAULTS as SPLITTING
+from conformance.faults.model import Fault
+from conformance.faults.steps import compute
 from conformance.inputs import MultiHeadInputs, Weights
 from conformance.specification.build import joined, multi_head
+from tests.support.faults import of_kinds
 from tests.support.shown import assert_known_to_the_oracle, assert_leaves_inputs_alone, assert_shows_only_where_it_can, tried
 
-FAULTS = {fault.id.removeprefix("multi-head-"): fault for fault in (*PROJECTIONS, *SCALES, *SPLITTING, *MASKS)}
+
+def _in_float32(fault: Fault) -> bool:
+    return "float32" in fault.dtypes
+
+
+FAULTS = {name.removeprefix("multi-head-"): fault for name, fault in of_kinds("projections", "layers", where=_in_float32).items()}
 PROBLEMS = joined(
     multi_head("square"),
     multi_head("square", projection_bias=True, output="bias"),

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 
-from conformance.faults.honest import compute
-from conformance.faults.padding import FAULTS as PADDING
+from conformance.faults.steps import compute
 from conformance.specification.build import attention
 from conformance.values import materialise
 from conformance.visibility import visible_pairs
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only
+from tests.support.faults import calculates, of_kinds
 
-FAULTS = {fault.id: fault for fault in PADDING}
+FAULTS = {
+    name: fault
+    for name, fault in of_kinds("key_lengths", "hidden_keys", "of_features", where=calculates).items()
+    if "key-lengths" in name or name.startswith(("hidden-", "padded-")) or fault.requirements == ("ATT-MASK-033",)
+}
 EMPTY = [name for name in FAULTS if name.startswith("empty-row")]
 
 

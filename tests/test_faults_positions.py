@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from conformance.faults.additions import FAULTS as ADDITIONS
-from conformance.faults.frequencies import FAULTS as FREQUENCIES
-from conformance.faults.honest import compute
-from conformance.faults.positions import FAULTS as POSITIONS
 from conformance.faults.sinusoids import added, table
+from conformance.faults.steps import compute
 from conformance.inputs import SinusoidalInputs
 from conformance.specification.build import joined, sinusoidal
+from tests.support.faults import calculates, of_kinds
 from tests.support.shown import assert_leaves_inputs_alone, assert_shows_only_where_it_can, tried
 
-FAULTS = {fault.id.removeprefix("sinusoid-"): fault for fault in (*FREQUENCIES, *POSITIONS, *ADDITIONS)}
+FAULTS = {
+    name.removeprefix("sinusoid-"): fault for name, fault in of_kinds("frequencies", "positions", where=calculates).items()
+}  # fmt: skip
 ASKED = {"arrangement": "interleaved"}
 PROBLEMS = joined(
     sinusoidal(10, 6, **ASKED),

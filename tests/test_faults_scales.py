@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from conformance.faults.given_scales import FAULTS as GIVEN
-from conformance.faults.honest import compute
-from conformance.faults.scales import FAULTS as DEFAULT
+from conformance.faults.steps import compute
 from conformance.inputs import AttentionInputs
 from conformance.specification.build import attention
 from conformance.values import materialise
+from tests.support.faults import of_kinds
 from tests.support.numeric_probes import assert_known_to_the_oracle, assert_shows_where_it_can
 
-FAULTS = {fault.id: fault for fault in (*DEFAULT, *GIVEN)}
+FAULTS = of_kinds("scales") | of_kinds("of_features", where=lambda fault: fault.id == "scale-ignored")
+DEFAULT = [
+    name for name in FAULTS if name.startswith("scale-by-") or name in ("scale-missing", "scale-inverted", "scale-constant")
+]
 SIZES = (2, 6, 3, 7, 13, 11, 5)  # batch, heads, key heads, Lq, Lk, width, value width
 
 
@@ -78,7 +80,7 @@ def test_uses_the_scale_that_it_says(name, given, used):
     np.testing.assert_allclose(FAULTS[name].output(inputs_with(given)), compute(inputs_with(used)), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", [fault.id for fault in DEFAULT if fault.operation == "attention"])
+@pytest.mark.parametrize("name", DEFAULT)
 def test_a_wrong_default_leaves_a_given_scale_alone(name):
     inputs = inputs_with(0.25)
     assert FAULTS[name].output(inputs).tobytes() == compute(inputs).tobytes()

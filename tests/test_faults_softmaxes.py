@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from conformance.faults.honest import compute
-from conformance.faults.maxima import FAULTS as MAXIMA
-from conformance.faults.softmaxes import FAULTS as SOFTMAXES
+from conformance.faults.steps import compute
 from conformance.specification.build import attention
 from conformance.values import materialise
+from tests.support.faults import of_kinds
 from tests.support.numeric_probes import assert_known_to_the_oracle, assert_shows_where_it_can
 
-FAULTS = {fault.id: fault for fault in (*SOFTMAXES, *MAXIMA)}
+FAULTS = of_kinds("softmaxes", "maxima")
 REWRITING = [name for name, fault in FAULTS.items() if fault.rewrite is not None]
 
 
@@ -76,7 +75,7 @@ def test_off_by_one_leaves_room_for_a_key_with_score_0_and_no_value():
     np.testing.assert_allclose(FAULTS["softmax-off-by-one"].output(inputs), due, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", [fault.id for fault in MAXIMA if fault.id.startswith("maximum-") and "-over-" not in fault.id])
+@pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("maximum-") and "-over-" not in name])
 def test_a_wrong_maximum_does_not_show_in_ordinary_scores(name):
     dtype = FAULTS[name].dtypes[0]
     inputs = materialise(attention("wide", (dtype,), values="gaussian.1#1", mask="random.1:b1qk#1")[0])

@@ -5,19 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.faults.merging import FAULTS as MERGING
-from conformance.faults.merging import merged, proportions
-from conformance.faults.online import FAULTS as ONLINE
-from conformance.faults.online import online
-from conformance.faults.strides import FAULTS as STRIDES
-from conformance.faults.tails import FAULTS as TAILS
-from conformance.faults.tiles import FAULTS as TILES
-from conformance.faults.wrapping import FAULTS as WRAPPING
+from conformance.faults.online import merged, online, proportions
 from conformance.inputs import AttentionInputs
 from conformance.specification.build import attention, joined
 from conformance.values import materialise
 from conformance.values.layouts import lay_out
 from conformance.verdict import Outcome, judge
+from tests.support.faults import of_kinds
 from tests.support.shown import (
     assert_known_to_the_oracle,
     assert_leaves_inputs_alone,
@@ -27,7 +21,8 @@ from tests.support.shown import (
     tried,
 )
 
-FAULTS = {fault.id: fault for fault in (*ONLINE, *MERGING, *TAILS, *TILES, *WRAPPING, *STRIDES)}
+STRIDES = of_kinds("memory")
+FAULTS = of_kinds("online", "tiles") | STRIDES
 ORDINARY = joined(
     attention("wide"),
     attention("value-width"),
@@ -59,7 +54,7 @@ MIXED = ("value-strides-of-key", "key-strides-of-query", "key-strides-of-value")
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in MIXED])
 def test_shows_where_it_can_and_nowhere_else(name):
-    assert_shows_only_where_it_can(FAULTS[name], [*ORDINARY, *LARGE, *(LAYOUTS if FAULTS[name] in STRIDES else ())])
+    assert_shows_only_where_it_can(FAULTS[name], [*ORDINARY, *LARGE, *(LAYOUTS if name in STRIDES else ())])
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.rewrite is not None and fault not in STRIDES])
@@ -157,7 +152,7 @@ def test_a_running_maximum_hides_scores_below_its_beginning(start, score):
     assert not shows(fault, high)
 
 
-@pytest.mark.parametrize("name", [fault.id for fault in STRIDES if not fault.needs])
+@pytest.mark.parametrize("name", [name for name, fault in STRIDES.items() if not fault.needs])
 def test_contiguous_inputs_of_one_shape_hide_strides(name):
     inputs = materialise(attention("square")[0])
     np.testing.assert_array_equal(FAULTS[name].output(inputs), tried(attention("square")[0])[1])
@@ -173,7 +168,7 @@ def test_strides_of_another_tensor_show_where_layouts_differ(name):
 
 
 def test_each_layout_shows_the_strides_that_it_is_about():
-    seen = {fault.id: {problem.layout for problem in LAYOUTS if shows(fault, problem)} for fault in STRIDES}
+    seen = {fault.id: {problem.layout for problem in LAYOUTS if shows(fault, problem)} for fault in STRIDES.values()}
     assert {"transposed", "strided", "reversed"} <= seen["inputs-taken-for-contiguous"]
     assert "strided" in seen["stride-of-width-taken-for-1"]
     assert seen["stride-sign-ignored"] == {"reversed"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.faults.honest import compute
 from conformance.faults.model import ALL_DTYPES, Fault
+from conformance.faults.steps import compute
 from conformance.inputs import Inputs, SinusoidalInputs, Weights
 
 Array = np.ndarray

@@ -9,6 +9,7 @@ from conformance.adapter import Implementation, Support
 from conformance.evaluation import honest_merges as merges
 from conformance.evaluation import honest_variants as plain
 from conformance.faults.functions import CONVENTIONS, attention
+from conformance.features import features
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.problem import LAYOUTS
 
@@ -30,7 +31,14 @@ def _implementation(
         with np.errstate(all="ignore"):
             return compute(inputs).astype(inputs.query.dtype)
 
-    support = Support(dtypes=tuple(profiles), layouts=LAYOUTS, profile=profiles, conventions=CONVENTIONS, flushes=flushes)
+    support = Support(
+        dtypes=tuple(profiles),
+        lacks=frozenset(feature.name for feature in features("attention") if feature.in_softmax),
+        layouts=LAYOUTS,
+        profile=profiles,
+        conventions=CONVENTIONS,
+        flushes=flushes,
+    )
     return Implementation(f"honest-{name}", attention(output), support, registry.frameworks()["numpy"])
 
 

@@ -4,7 +4,8 @@ It is used twice. As implementations, faults go through the real checks, which m
 suite is not blind (``attention-conformance faults``). And where somebody's implementation fails, they are what its outputs are
 compared with, so that the mistake gets a name.
 
-Each kind of fault is a module of this package with ``FAULTS``, found by walking the package: adding a kind is adding a file.
+Each kind of fault is a module of this package with ``FAULTS``, found by walking the package: adding a kind is adding a file. How
+an entry is written is in grammar.py.
 """
 
 import importlib
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 
 @cache
 def kinds() -> "dict[str, tuple[Fault, ...]]":
-    """The faults of each kind; a kind is called as its module is."""
+    """The faults of each kind, with their siblings in multi-head attention; a kind is called as its module is."""
+    from conformance.faults.alike import alike
+    from conformance.faults.grammar import sibling
+
     found = {}
     for name in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        module = importlib.import_module(f"{__name__}.{name}")
-        if hasattr(module, "FAULTS"):
-            found[name] = tuple(module.FAULTS)
+        faults = getattr(importlib.import_module(f"{__name__}.{name}"), "FAULTS", ())
+        if faults:
+            all_of_them = (*faults, *(sibling(fault, fault.layer) for fault in faults if fault.layer))
+            found[name] = tuple(fault.but(alike=alike(fault.id)) for fault in all_of_them)
     return found
 
 

@@ -1,10 +1,9 @@
 """Faults in dealing with the caller's memory: inputs that are changed, outputs that lie in an input."""
 
-from collections.abc import Iterable, Iterator
-
 import numpy as np
 
-from conformance.faults.behaviours import ATTENTION, MULTI_HEAD, SINUSOIDAL, Act, Call, Memory, Operation, fault
+from conformance.faults.calls import ATTENTION, MULTI_HEAD, SINUSOIDAL, Act, Call, Memory, called
+from conformance.faults.grammar import HEAD, MASK, OUT
 from conformance.faults.model import Fault
 
 Array = np.ndarray
@@ -30,7 +29,6 @@ def _borrowing(call: Call, memory: Memory) -> Array:
 
 
 def _mask_and_triangle(call: Call, memory: Memory) -> Array:
-    """The triangle is drawn into the caller's mask, after which the output is right."""
     right, mask = call.right(), call.named.get("mask")
     if mask is not None and call.named.get("causal"):
         mask &= np.tri(*mask.shape[-2:]) > 0
@@ -96,92 +94,37 @@ def _value_itself(call: Call, memory: Memory) -> Array:
     return np.broadcast_to(value, (*query.shape[:3], value.shape[3]))
 
 
-def _changes(operation: Operation, names: Iterable[tuple[str, str]]) -> Iterator[Fault]:
-    """One fault for each input that is changed: its name, and the feature that brings it."""
-    for name, feature in names:
-        identifier, needs = f"changes-{name.replace('.', '-').replace('_', '-')}", frozenset({feature} if feature else ())
-        yield fault(operation, identifier, f"changes its input {name}", _changing(name), operation.untouched, needs=needs)
-
-
-_MASKS = (("mask", "mask"), ("key_lengths", "key-lengths"))
-_TENSORS = (("query", ""), ("key", ""), ("value", ""))
-_MEMORY = (
-    *_changes(ATTENTION, (*_TENSORS, *_MASKS, ("bias", "bias"))),
-    *_changes(
-        MULTI_HEAD,
-        (("query", ""), *_MASKS, ("weights.query", ""), ("weights.output", ""), ("weights.output_bias", "output-bias")),
-    ),
-    *_changes(SINUSOIDAL, (("x", "addition"),)),
-    fault(
-        ATTENTION,
-        "draws-triangle-into-mask",
-        "writes the causal triangle into the caller's mask where there are both",
-        _mask_and_triangle,
-        "ATT-MASK-016",
-        ATTENTION.untouched,
-        needs=frozenset({"mask", "causal"}),
-    ),
-    fault(
-        ATTENTION,
-        "clips-key-lengths-in-place",
-        "clips the caller's key lengths in place",
-        _clipped_lengths,
-        "ATT-MASK-017",
-        ATTENTION.untouched,
-        needs=frozenset({"key-lengths"}),
-    ),
-    fault(
-        ATTENTION,
-        "scales-float16-query-in-place",
-        "scales the caller's query in place, in float16 only",
-        _scaled_float16,
-        ATTENTION.untouched,
-        "ATT-OUT-005",
-        dtypes=("float16",),
-    ),
-    fault(
-        ATTENTION,
-        "adds-to-bias-beside-mask",
-        "adds to the caller's bias in place where there is a mask too",
-        _bias_beside_mask,
-        "ATT-MASK-019",
-        ATTENTION.untouched,
-        needs=frozenset({"mask", "bias"}),
-    ),
-    fault(
-        ATTENTION,
-        "writes-between-elements",
-        "writes to the memory between the elements of a key with gaps",
-        _gaps,
-        "ATT-OUT-031",
-    ),
-    fault(
-        MULTI_HEAD,
-        "scales-weights-with-biases-in-place",
-        "scales the caller's weights in place where the projections have biases",
-        _weights_with_biases,
-        MULTI_HEAD.untouched,
-        needs=frozenset({"projection-bias"}),
-    ),
-    fault(
-        ATTENTION,
-        "borrows-query",
-        "writes to the query while it works, and puts it back",
-        _borrowing,
-        equivalent="Nobody reads the inputs between the beginning and the end of a call.",
-    ),
+_MASKS = (("mask", "mask"), ("key_lengths", "key-lengths"))  # inputs, and the features that bring them
+FAULTS: tuple[Fault, ...] = (
     *(
-        fault(
-            one,
-            f"writes-over-{name}",
-            f"returns the memory of {name} with the output in it, where it fits",
-            _into(name),
-            one.unaliased,
-            one.untouched,
+        called(of, f"changes-{name.replace('.', '-').replace('_', '-')}", f"changes its input {name}", _changing(name),
+               (of.untouched,), (), needs)
+        for of, names in (
+            (ATTENTION, (("query", ""), ("key", ""), ("value", ""), *_MASKS, ("bias", "bias"))),
+            (MULTI_HEAD, (("query", ""), *_MASKS, ("weights.query", ""), ("weights.output", ""),
+                          ("weights.output_bias", "output-bias"))),
+            (SINUSOIDAL, (("x", "addition"),)),
         )
-        for one, name in ((ATTENTION, "query"), (MULTI_HEAD, "query"), (SINUSOIDAL, "x"))
+        for name, needs in names
     ),
-    fault(ATTENTION, "hands-out-value", "returns a view of V where there is a single key", _value_itself, ATTENTION.unaliased),
-)
-
-FAULTS: tuple[Fault, ...] = _MEMORY
+    called(ATTENTION, "draws-triangle-into-mask", "writes the causal triangle into the caller's mask where there are both",
+           _mask_and_triangle, MASK(16) + OUT(28), (), "mask causal"),
+    called(ATTENTION, "clips-key-lengths-in-place", "clips the caller's key lengths in place", _clipped_lengths,
+           MASK(17) + OUT(28), (), "key-lengths"),
+    called(ATTENTION, "scales-float16-query-in-place", "scales the caller's query in place, in float16 only", _scaled_float16,
+           OUT(28, 5), dtypes=("float16",)),
+    called(ATTENTION, "adds-to-bias-beside-mask", "adds to the caller's bias in place where there is a mask too",
+           _bias_beside_mask, MASK(19) + OUT(28), (), "mask bias"),
+    called(ATTENTION, "writes-between-elements", "writes to the memory between the elements of a key with gaps", _gaps, OUT(31)),
+    called(MULTI_HEAD, "scales-weights-with-biases-in-place",
+           "scales the caller's weights in place where the projections have biases", _weights_with_biases, HEAD(29), (),
+           "projection-bias"),
+    called(ATTENTION, "borrows-query", "writes to the query while it works, and puts it back", _borrowing, (),
+           equivalent="Nobody reads the inputs between the beginning and the end of a call."),
+    *(
+        called(of, f"writes-over-{name}", f"returns the memory of {name} with the output in it, where it fits", _into(name),
+               (of.unaliased, of.untouched))
+        for of, name in ((ATTENTION, "query"), (MULTI_HEAD, "query"), (SINUSOIDAL, "x"))
+    ),
+    called(ATTENTION, "hands-out-value", "returns a view of V where there is a single key", _value_itself, OUT(29)),
+)  # fmt: skip

@@ -1,42 +1,18 @@
 """Faults of sequences: what is made for one shape, dtype or argument serves calls of others; memory goes from call to call."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.faults.behaviours import ATTENTION, MULTI_HEAD, Act, Call, Memory, Operation, fault
-from conformance.faults.functions import MAKERS
-from conformance.faults.model import Behaviour, Fault
-from conformance.faults.steps import attend, multi_head, softmax
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.faults.calls import ATTENTION, MULTI_HEAD, Call, Inner, Memory, Operation, called, within
+from conformance.faults.grammar import OUT
+from conformance.faults.model import Fault
+from conformance.faults.steps import attend, softmax
+from conformance.inputs import AttentionInputs
 from conformance.visibility import visible_pairs
 
 Array = np.ndarray
-Inner = Callable[[AttentionInputs, Memory], Array]
-_SEQUENCE = {ATTENTION.name: "ATT-OUT-043", MULTI_HEAD.name: "ATT-OUT-044"}
-_TILE = 8  # keys to which a workspace of scores is rounded up
-
-
-def _with(inner: Inner) -> Callable[[Operation], Behaviour]:
-    """Attention as ``inner`` does it, with a memory that lasts, by itself or within multi-head attention."""
-
-    def of(operation: Operation) -> Behaviour:
-        def behaviour(function: Callable[..., Any]) -> Callable[..., Any]:
-            memory: Memory = {}
-
-            def compute(inputs: Inputs) -> Array:
-                if isinstance(inputs, MultiHeadInputs):
-                    return multi_head(inputs, attention=lambda heads: inner(heads, memory))
-                assert isinstance(inputs, AttentionInputs)
-                return inner(inputs, memory)
-
-            return MAKERS[operation.name](compute)
-
-        return behaviour
-
-    return of
+TILE = 8  # keys to which a workspace of scores is rounded up
 
 
 def _first_triangle(inputs: AttentionInputs, memory: Memory) -> Array:
@@ -62,10 +38,10 @@ def _uncleared_workspace(inputs: AttentionInputs, memory: Memory) -> Array:
     counts in the normaliser. It begins as −inf, so that a first call is right."""
 
     def own(scores: Array) -> Array:
-        shape = (*scores.shape[:-1], -(-scores.shape[-1] // _TILE) * _TILE)
-        kept = memory.get("scores", np.empty(0))
-        kept = np.concatenate([kept, np.full(max(0, int(np.prod(shape)) - kept.size), -np.inf)])
-        room = kept[: int(np.prod(shape))].reshape(shape)
+        shape = (*scores.shape[:-1], -(-scores.shape[-1] // TILE) * TILE)
+        size, kept = int(np.prod(shape)), memory.get("scores", np.empty(0))
+        kept = np.concatenate([kept, np.full(max(0, size - kept.size), -np.inf)])
+        room = kept[:size].reshape(shape)
         room[..., : scores.shape[-1]] = scores
         memory["scores"] = kept
         return softmax(room)[..., : scores.shape[-1]]
@@ -83,8 +59,7 @@ def _first_batch(inputs: AttentionInputs, memory: Memory) -> Array:
 def _mask_turns_causal_off(inputs: AttentionInputs, memory: Memory) -> Array:
     """Once a mask was given, the path for masks is taken, which knows no triangle."""
     memory["masked"] = memory.get("masked", False) or inputs.mask is not None
-    late = memory["masked"] and inputs.mask is None
-    return attend(inputs.but(causal="none") if late else inputs)
+    return attend(inputs.but(causal="none") if memory["masked"] and inputs.mask is None else inputs)
 
 
 def _first_group(inputs: AttentionInputs, memory: Memory) -> Array:
@@ -107,9 +82,7 @@ def _flat_buffer(call: Call, memory: Memory) -> Array:
 def _last_but_for_value_width(call: Call, memory: Memory) -> Array:
     """The last answer again where only the value is another, in as many columns as are due."""
     query, key, value = call.arguments
-    form = (query.shape, key.shape)
-    before = memory.get("last")
-    right = call.right()
+    form, before, right = (query.shape, key.shape), memory.get("last"), call.right()
     memory["last"] = form, value.shape, right
     if before is None or before[0] != form or before[1] == value.shape:
         return right
@@ -124,63 +97,46 @@ def _first_dtype(call: Call, memory: Memory) -> Array:
 
 def _writes_to_last_query(call: Call, memory: Memory) -> Array:
     """The query of the call before is cleared where this one has another shape: it was taken for a workspace."""
-    right, query = call.right(), call.arguments[0]
-    last = memory.get("query")
+    right, query, last = call.right(), call.arguments[0], memory.get("query")
     if last is not None and last.shape != query.shape:
         last[...] = 0
     memory["query"] = query
     return right
 
 
-def _inner(operation: Operation, identifier: str, sentence: str, inner: Inner, **fields: Any) -> Fault:
-    made = fault(operation, identifier, sentence, lambda call, memory: call.right(), _SEQUENCE[operation.name], **fields)
-    return replace(made, behaviour=_with(inner)(operation))
-
-
-def _outer(operation: Operation, identifier: str, sentence: str, act: Act, **fields: Any) -> Fault:
-    return fault(operation, identifier, sentence, act, _SEQUENCE[operation.name], **fields)
-
-
-_OF_BOTH: tuple[tuple[str, str, Inner, frozenset[str]], ...] = (
-    ("first-causal-triangle-stays", "cuts the triangle of its first causal call to size", _first_triangle, frozenset({"causal"})),
-    ("first-default-scale-stays", "scales by 1/√d of its first call", _first_default_scale, frozenset()),
-    (
-        "workspace-not-cleared",
-        "counts what larger calls left behind the last key",
-        _uncleared_workspace,
-        frozenset(),
-    ),
-    ("mask-turns-causal-off", "ignores causal once a mask was given", _mask_turns_causal_off, frozenset({"causal"})),
+INNER: tuple[tuple[str, str, Inner, str, bool], ...] = (  # the last: whether layers are asked too
+    ("first-causal-triangle-stays", "cuts the triangle of its first causal call to size", _first_triangle, "causal", True),
+    ("first-default-scale-stays", "scales by 1/√d of its first call", _first_default_scale, "", True),
+    ("workspace-not-cleared", "counts what larger calls left behind the last key", _uncleared_workspace, "", True),
+    ("mask-turns-causal-off", "ignores causal once a mask was given", _mask_turns_causal_off, "causal", True),
+    ("first-batch-stays", "leaves zeros in batch rows beyond those of its first call", _first_batch, "", False),
+    ("first-group-stays", "shares key heads as in its first call", _first_group, "grouped-heads", False),
 )
 
+
+def _of(operation: Operation, layers: bool) -> Iterator[Fault]:
+    spoken = OUT(44 if layers else 43)
+    for name, sentence, inner, needs, of_layers in INNER:
+        if of_layers or not layers:
+            yield called(operation, name, sentence, within(operation, inner), spoken, (), needs)
+    yield from (
+        called(operation, "outputs-share-one-buffer", "returns views of one buffer for all shapes", _flat_buffer, spoken),
+        called(operation, "writes-to-last-query", "clears the query of the call before where shapes change",
+               _writes_to_last_query, spoken),
+        called(operation, "first-dtype-stays", "returns the dtype of its first call", _first_dtype, spoken, among_dtypes=True),
+    )  # fmt: skip
+
+
 FAULTS: tuple[Fault, ...] = (
-    *(
-        _inner(operation, identifier, sentence, inner, needs=needs)
-        for operation in (ATTENTION, MULTI_HEAD)
-        for identifier, sentence, inner, needs in _OF_BOTH
-    ),
-    _inner(ATTENTION, "first-batch-stays", "leaves zeros in batch rows beyond those of its first call", _first_batch),
-    _inner(
-        ATTENTION,
-        "first-group-stays",
-        "shares key heads as in its first call",
-        _first_group,
-        needs=frozenset({"grouped-heads"}),
-    ),
-    *(
-        _outer(operation, identifier, sentence, act, **fields)
-        for operation in (ATTENTION, MULTI_HEAD)
-        for identifier, sentence, act, fields in (
-            ("outputs-share-one-buffer", "returns views of one buffer for all shapes", _flat_buffer, {}),
-            ("writes-to-last-query", "clears the query of the call before where shapes change", _writes_to_last_query, {}),
-            ("first-dtype-stays", "returns the dtype of its first call", _first_dtype, {"among_dtypes": True}),
-        )
-    ),
-    _outer(
+    *_of(ATTENTION, layers=False),
+    *_of(MULTI_HEAD, layers=True),
+    called(
         ATTENTION,
         "last-answer-for-other-value-width",
         "gives the last answer again where only the width of the value is another",
         _last_but_for_value_width,
-        needs=frozenset({"value-width"}),
+        OUT(43),
+        (),
+        "value-width",
     ),
 )

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from conformance.faults.behaviours import ATTENTION, MULTI_HEAD, SINUSOIDAL, Act, Call, Memory, Operation, fault
+from conformance.faults.calls import ATTENTION, MULTI_HEAD, SINUSOIDAL, Act, Call, Memory, called
+from conformance.faults.grammar import HEAD, OUT, POS
 from conformance.faults.model import Fault
 from conformance.inputs import Weights
 
 Array = np.ndarray
 Sign = Callable[[Array], Any]  # what a cache looks at of an array
-_KERNELBENCH = ("KernelBench: https://github.com/ScalingIntelligence/KernelBench",)
+KERNELBENCH = ("KernelBench: https://github.com/ScalingIntelligence/KernelBench",)
 
 
 def _corners(array: Array) -> tuple[float, float]:
@@ -28,28 +29,17 @@ def _first(array: Array) -> float:
     return float(array.flat[0])
 
 
-_SIGNS: dict[str, tuple[str, Sign]] = {
-    "address": ("the addresses of its arrays", id),
-    "first-elements": ("the first elements of its arrays", _first),
-    "corners": ("the first and last elements of its arrays", _corners),
-    "sums": ("the sums of its arrays", _sum),
-}
-
-
-def _others(call: Call) -> tuple[Any, ...]:
-    """What a call is asked for beside arrays: a scale, an alignment."""
-    return tuple((name, argument) for name, argument in call.named.items() if not isinstance(argument, np.ndarray))
-
-
 def _kept_by(sign: Sign, names: Iterable[str] = ()) -> Act:
-    """The first answer to calls of the same shapes and the same ``sign`` of all arrays, or of ``names``."""
+    """The first answer to calls of the same shapes and the same ``sign`` of all arrays, or of ``names``, that ask for the same
+    beside arrays."""
     looked_at = frozenset(names)
 
     def act(call: Call, memory: Memory) -> Array:
         arrays = call.arrays()
         memory.setdefault("held", []).append(arrays)  # so that no address is used again while it is remembered
         seen = tuple(sign(array) for name, array in arrays.items() if not looked_at or name in looked_at)
-        return memory.setdefault((call.form(), _others(call), seen), call.right()).copy()
+        others = tuple((name, argument) for name, argument in call.named.items() if not isinstance(argument, np.ndarray))
+        return memory.setdefault((call.form(), others, seen), call.right()).copy()
 
     return act
 
@@ -94,78 +84,36 @@ def _weights_kept_by(sign: Sign) -> Act:
     return act
 
 
-def _answers(operation: Operation) -> list[Fault]:
-    return [
-        fault(
-            operation,
-            f"answer-kept-by-{name}",
-            f"keeps an answer by {what}",
-            _kept_by(sign),
-            operation.stale,
-            sources=_KERNELBENCH,
-        )
-        for name, (what, sign) in _SIGNS.items()
-    ]
-
-
-_ARGUMENTS = (
-    ("mask-kept-by-corners", "keeps a mask by its shape and its corners", "mask", _corners, "mask"),
-    ("mask-kept-by-address", "keeps a mask made ready by its address", "mask", id, "mask"),
-    (
-        "bias-kept-by-first-element",
-        "keeps a bias by its shape and its first element",
-        "bias",
-        _first,
-        "bias",
-    ),
-    (
-        "key-lengths-kept-by-first-row",
-        "keeps key lengths by that of the first batch row",
-        "key_lengths",
-        _first,
-        "key-lengths",
-    ),
-    ("first-given-scale-stays", "goes on using the first scale given in a shape", "scale", lambda scale: None, "scale"),
-)
-
 FAULTS: tuple[Fault, ...] = (
-    *_answers(ATTENTION),
-    *_answers(MULTI_HEAD),
-    fault(
-        ATTENTION,
-        "answer-kept-by-sum-of-query",
-        "keeps an answer by the sum of the query",
-        _kept_by(_sum, ("query",)),
-        ATTENTION.stale,
-        sources=_KERNELBENCH,
-    ),
-    fault(SINUSOIDAL, "answer-kept-by-address", "keeps a sum by the address of x", _kept_by(id), SINUSOIDAL.stale),
     *(
-        fault(ATTENTION, identifier, sentence, _argument_kept_by(name, sign), ATTENTION.stale, needs=frozenset({feature}))
-        for identifier, sentence, name, sign, feature in _ARGUMENTS
-    ),
-    *(
-        fault(
-            ATTENTION,
-            f"{name}-kept-by-address",
-            f"keeps the {name} made ready by its address",
-            _tensor_kept_by_address(place),
-            ATTENTION.stale,
+        called(of, f"answer-kept-by-{name}", f"keeps an answer by {what}", _kept_by(sign), (of.stale,), KERNELBENCH)
+        for of in (ATTENTION, MULTI_HEAD)
+        for name, what, sign in (
+            ("address", "the addresses of its arrays", id),
+            ("first-elements", "the first elements of its arrays", _first),
+            ("corners", "the first and last elements of its arrays", _corners),
+            ("sums", "the sums of its arrays", _sum),
         )
+    ),
+    called(ATTENTION, "answer-kept-by-sum-of-query", "keeps an answer by the sum of the query", _kept_by(_sum, ("query",)),
+           OUT(27), KERNELBENCH),
+    called(SINUSOIDAL, "answer-kept-by-address", "keeps a sum by the address of x", _kept_by(id), POS(18)),
+    *(
+        called(ATTENTION, name, sentence, _argument_kept_by(argument, sign), OUT(27), (), argument.replace("_", "-"))
+        for name, sentence, argument, sign in (
+            ("mask-kept-by-corners", "keeps a mask by its shape and its corners", "mask", _corners),
+            ("mask-kept-by-address", "keeps a mask made ready by its address", "mask", id),
+            ("bias-kept-by-first-element", "keeps a bias by its shape and its first element", "bias", _first),
+            ("key-lengths-kept-by-first-row", "keeps key lengths by that of the first batch row", "key_lengths", _first),
+            ("first-given-scale-stays", "goes on using the first scale given in a shape", "scale", lambda scale: None),
+        )
+    ),
+    *(
+        called(ATTENTION, f"{name}-kept-by-address", f"keeps the {name} made ready by its address",
+               _tensor_kept_by_address(place), OUT(27))
         for place, name in ((1, "key"), (2, "value"))
     ),
-    fault(
-        MULTI_HEAD,
-        "weights-kept-by-address",
-        "packs the weights once for each address",
-        _weights_kept_by(id),
-        MULTI_HEAD.stale,
-    ),
-    fault(
-        MULTI_HEAD,
-        "weights-kept-by-corners",
-        "packs the weights once for each first and last element of the first of them",
-        _weights_kept_by(_corners),
-        MULTI_HEAD.stale,
-    ),
-)
+    called(MULTI_HEAD, "weights-kept-by-address", "packs the weights once for each address", _weights_kept_by(id), HEAD(28)),
+    called(MULTI_HEAD, "weights-kept-by-corners",
+           "packs the weights once for each first and last element of the first of them", _weights_kept_by(_corners), HEAD(28)),
+)  # fmt: skip

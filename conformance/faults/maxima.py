@@ -4,27 +4,25 @@ Exponentials overflow or vanish in the precision that an implementation computes
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import numpy as np
 
+from conformance.faults.grammar import HEAD, MASK, NOT_FLOAT16, OUT, SCALE, Way, computed, fault, layer, stages
 from conformance.faults.model import Fault
-from conformance.faults.steps import attend, multi_head, products, softmax
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.faults.steps import add_bias, attend, multi_head, products, softmax
+from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.visibility import visible_pairs
 
 Array = np.ndarray
 Shift = Callable[[Array], Array]  # what is taken off the scores, from the scores, which are −inf where a pair is hidden
-_FAR = ("ATT-SCALE-010", "ATT-SCALE-011", "ATT-OUT-007")
-_IN_DTYPE = ("ATT-OUT-003", "ATT-OUT-004", "ATT-OUT-005", "ATT-OUT-006")
-_LOUD_QUERY = ("ATT-OUT-021",)
-_OVERFLOW = (
+FAR, LOUD_QUERY = SCALE(10, 11) + OUT(7), OUT(21)
+DTYPES, WIDE_RANGE, LOW = OUT(3, 4, 5, 6), SCALE(12, 14), SCALE(14, 10)
+OVERFLOW = (
     "FasterTransformer: https://github.com/NVIDIA/FasterTransformer/issues/43",
     "executorch (Vulkan): https://github.com/pytorch/executorch/pull/18407",
 )
-_FROM_ZERO = ("flash-attention (CuTe sm90): https://github.com/Dao-AILab/flash-attention/issues/2082",)
-_EXP_OF_SCORES = (*_OVERFLOW, "tutorials: NumPy self-attention that takes exp of the scores as they are")
+FROM_ZERO = ("flash-attention (CuTe sm90): https://github.com/Dao-AILab/flash-attention/issues/2082",)
+EXP_OF_SCORES = (*OVERFLOW, "tutorials: NumPy self-attention that takes exp of the scores as they are")
 
 
 def _precision(inputs: Inputs) -> type[np.floating]:
@@ -39,36 +37,23 @@ def _softmax_less(shift: Shift, scores: Array, dtype: type[np.floating]) -> Arra
     return (exponentials / exponentials.sum(-1, keepdims=True, dtype=dtype)).astype(np.float64)
 
 
-def _less(identifier: str, sentence: str, shift: Shift, *requirements: str, **fields: Any) -> Fault:
+def _less(shift: Shift) -> Way:
     """Another number taken off the scores than the maximum of their row."""
-    return Fault(
-        id=identifier,
-        sentence=sentence,
-        requirements=requirements,
-        compute=lambda inputs: attend(inputs, softmax=lambda scores: _softmax_less(shift, scores, _precision(inputs))),
-        **{"sources": (), **fields},
-    )
+    return computed(lambda x: attend(x, softmax=lambda scores: _softmax_less(shift, scores, _precision(x))))
 
 
-def _maximum(scores: Array, axes: int | tuple[int, ...] = -1) -> Array:
-    return np.max(scores, axis=axes, keepdims=True)
+def _maximum(scores: Array, *axes: int) -> Array:
+    return np.max(scores, axis=axes or -1, keepdims=True)
 
 
-def _common(axes: int | tuple[int, ...]) -> Shift:
-    return lambda scores: _maximum(scores, axes)
+def _over(*axes: int) -> Shift:
+    return lambda scores: _maximum(scores, *axes)
 
 
-def _of_row_group(scores: Array) -> Array:
-    """One maximum for four rows, which a kernel holds in one register."""
-    tops = _maximum(scores)
-    starts = np.arange(0, tops.shape[2], 4)
-    return np.repeat(np.maximum.reduceat(tops, starts, axis=2), 4, axis=2)[:, :, : tops.shape[2]]
-
-
-def _of_key_tile(scores: Array) -> Array:
-    """A maximum of each 64 keys, as if partial sums needed no rescaling."""
-    starts = np.arange(0, scores.shape[3], 64)
-    return np.repeat(np.maximum.reduceat(scores, starts, axis=3), 64, axis=3)[..., : scores.shape[3]]
+def _by_tile(array: Array, axis: int, size: int) -> Array:
+    """The maximum of each ``size`` along an axis, for each of them."""
+    tops = np.maximum.reduceat(array, np.arange(0, array.shape[axis], size), axis=axis)
+    return np.take(np.repeat(tops, size, axis=axis), np.arange(array.shape[axis]), axis=axis)
 
 
 def _minimum(scores: Array) -> Array:
@@ -83,86 +68,20 @@ def _with_hidden(inputs: AttentionInputs) -> Array:
         shifted = np.where(visible, scores - _maximum(scores), -np.inf)
         return _softmax_less(np.zeros_like, shifted, _precision(inputs))
 
-    return attend(inputs, hide=lambda scores, _: scores, softmax=weights)
+    return attend(inputs, bias=add_bias, hide=lambda scores, _: scores, softmax=weights)
 
 
-def _in_float16(inputs: AttentionInputs) -> Array:
-    return attend(inputs, softmax=lambda scores: _softmax_less(np.zeros_like, scores, np.float16))
+def _in_layer(inputs: MultiHeadInputs) -> Array:
+    """None is taken off, in the precision of the layer."""
+
+    def heads(inner: AttentionInputs) -> Array:
+        return attend(inner, softmax=lambda scores: _softmax_less(np.zeros_like, scores, _precision(inputs)))
+
+    return multi_head(inputs, attention=heads)
 
 
-_TAKEN_OFF = (
-    _less("maximum-not-subtracted", "takes exp of the scores as they are", np.zeros_like, *_FAR, sources=_EXP_OF_SCORES),
-    Fault(
-        id="multi-head-maximum-not-subtracted",
-        sentence="takes exp of the scores of the heads as they are",
-        operation="multi_head_attention",
-        requirements=("ATT-HEAD-032",),
-        sources=_EXP_OF_SCORES,
-        compute=lambda inputs: multi_head(
-            inputs,
-            attention=lambda inner: attend(inner, softmax=lambda s: _softmax_less(np.zeros_like, s, _precision(inputs))),
-        ),
-    ),
-    Fault(
-        id="maximum-not-subtracted-in-float16",
-        sentence="takes exp of the scores as they are, in float16",
-        requirements=_FAR,
-        sources=_OVERFLOW,
-        dtypes=("float16",),
-        compute=_in_float16,
-    ),
-    _less("maximum-replaced-by-minimum", "takes the smallest score off instead of the largest", _minimum, *_FAR),
-    _less("maximum-replaced-by-mean", "takes the mean of the scores off", lambda s: np.mean(s, -1, keepdims=True), *_FAR),
-    _less("maximum-replaced-by-first", "takes the score of the first key off", lambda s: s[..., :1], *_FAR),
-    _less("maximum-replaced-by-last", "takes the score of the last key off", lambda s: s[..., -1:], *_FAR),
-    _less(
-        "maximum-from-zero",
-        "starts the maximum of a row from 0 instead of −∞",
-        lambda s: np.maximum(_maximum(s), 0.0),
-        "ATT-SCALE-014",
-        "ATT-SCALE-010",
-        sources=_FROM_ZERO,
-    ),
-    _less(
-        "maximum-of-magnitudes",
-        "takes the largest magnitude off",
-        lambda s: _maximum(np.where(s > -np.inf, np.abs(s), -np.inf)),
-        "ATT-SCALE-014",
-        "ATT-SCALE-010",
-    ),
-    Fault(
-        id="maximum-with-hidden-keys",
-        sentence="takes the maximum of a row over hidden keys too",
-        requirements=("ATT-MASK-022",),
-        sources=(),
-        compute=_with_hidden,
-    ),
-)
-
-_SHARED = (
-    _less("maximum-over-queries", "takes the maximum over the queries", _common(-2), *_LOUD_QUERY, *_IN_DTYPE),
-    _less("maximum-over-heads", "takes the maximum over the heads", _common(1), "ATT-OUT-020", *_IN_DTYPE),
-    _less("maximum-over-batch", "takes the maximum over the batch", _common(0), "ATT-OUT-019", *_IN_DTYPE),
-    _less("maximum-of-four-rows", "shares one maximum among four queries", _of_row_group, *_LOUD_QUERY),
-    _less("maximum-of-head", "shares one maximum among the queries of a head", _common((2, 3)), *_LOUD_QUERY),
-    _less("maximum-of-batch-row", "shares one maximum among all heads", _common((1, 2, 3)), *_LOUD_QUERY),
-    _less("maximum-of-call", "shares one maximum in all of a call", _common((0, 1, 2, 3)), *_LOUD_QUERY),
-    _less("maximum-of-key-tile", "adds up tiles of 64 keys that have maxima of their own", _of_key_tile, "ATT-OUT-036"),
-)
-
-
-def _clipped(low: float, high: float, scores: Array, visible: Array) -> Array:
-    return np.where(visible, np.clip(scores, low, high), -np.inf)
-
-
-def _bounded(name: str, low: float, high: float, *requirements: str, **fields: Any) -> Fault:
-    return Fault(
-        id=f"scores-clipped-{name}",
-        sentence=f"clips the scaled scores to {low:g} … {high:g}",
-        requirements=requirements,
-        compute=lambda inputs: attend(inputs, hide=partial(_clipped, low, high)),
-        **{"sources": (), **fields},
-    )
+def _clipped(low: float, high: float) -> Way:
+    return stages(hide=lambda scores, visible: np.where(visible, np.clip(scores, low, high), -np.inf))
 
 
 def _differences_clipped(scores: Array) -> Array:
@@ -171,31 +90,46 @@ def _differences_clipped(scores: Array) -> Array:
     return softmax(np.where(scores > -np.inf, shifted, -np.inf))
 
 
-def _saturated(query: Array, key: Array, scale: float) -> Array:
-    return np.clip(products(query, key, 1.0), -65504.0, 65504.0) * scale
-
-
-_CLIPPED = (
-    _bounded("to-50", -50.0, 50.0, *_FAR),
-    _bounded("above-50", -np.inf, 50.0, *_FAR),
-    _bounded("below-50", -50.0, np.inf, *_FAR),
-    _bounded("to-88", -88.0, 88.0, *_FAR),
-    _bounded("to-1e4", -1e4, 1e4, "ATT-SCALE-012", "ATT-SCALE-014"),
-    _bounded("to-65504", -65504.0, 65504.0, "ATT-SCALE-012", "ATT-SCALE-014", dtypes=("float64", "float32", "bfloat16")),
-    Fault(
-        id="products-clipped-to-65504",
-        sentence="clips the products to float16's largest number before they are scaled",
-        requirements=("ATT-SCALE-013", "ATT-SCALE-012"),
-        sources=(),
-        compute=lambda inputs: attend(inputs, products=_saturated),
+FAULTS: tuple[Fault, ...] = (
+    *(
+        fault(f"maximum-{name}", sentence, _less(shift), requirements, sources)
+        for name, sentence, requirements, sources, shift in (
+            ("not-subtracted", "takes exp of the scores as they are", FAR, EXP_OF_SCORES, np.zeros_like),
+            ("replaced-by-minimum", "takes the smallest score off instead of the largest", FAR, (), _minimum),
+            ("replaced-by-mean", "takes the mean of the scores off", FAR, (), lambda s: np.mean(s, -1, keepdims=True)),
+            ("replaced-by-first", "takes the score of the first key off", FAR, (), lambda s: s[..., :1]),
+            ("replaced-by-last", "takes the score of the last key off", FAR, (), lambda s: s[..., -1:]),
+            ("from-zero", "starts the maximum of a row from 0 instead of −∞", LOW, FROM_ZERO,
+             lambda s: np.maximum(_maximum(s), 0.0)),
+            ("of-magnitudes", "takes the largest magnitude off", LOW, (),
+             lambda s: _maximum(np.where(s > -np.inf, np.abs(s), -np.inf))),
+            ("over-queries", "takes the maximum over the queries", LOUD_QUERY + DTYPES, (), _over(-2)),
+            ("over-heads", "takes the maximum over the heads", OUT(20) + DTYPES, (), _over(1)),
+            ("over-batch", "takes the maximum over the batch", OUT(19) + DTYPES, (), _over(0)),
+            ("of-four-rows", "shares one maximum among four queries", LOUD_QUERY, (), lambda s: _by_tile(_maximum(s), 2, 4)),
+            ("of-head", "shares one maximum among the queries of a head", LOUD_QUERY, (), _over(2, 3)),
+            ("of-batch-row", "shares one maximum among all heads", LOUD_QUERY, (), _over(1, 2, 3)),
+            ("of-call", "shares one maximum in all of a call", LOUD_QUERY, (), _over(0, 1, 2, 3)),
+            ("of-key-tile", "adds up tiles of 64 keys that have maxima of their own", OUT(36), (), lambda s: _by_tile(s, 3, 64)),
+        )
     ),
-    Fault(
-        id="exponents-clipped-at-minus-10",
-        sentence="takes exp of no number below −10",
-        requirements=("ATT-OUT-013", "ATT-OUT-003", "ATT-OUT-004"),
-        sources=(),
-        compute=lambda inputs: attend(inputs, softmax=_differences_clipped),
+    fault("multi-head-maximum-not-subtracted", "takes exp of the scores of the heads as they are",
+          computed(_in_layer, operation=layer().operation), HEAD(32), EXP_OF_SCORES),
+    fault("maximum-not-subtracted-in-float16", "takes exp of the scores as they are, in float16",
+          stages(softmax=lambda scores: _softmax_less(np.zeros_like, scores, np.float16)), FAR, OVERFLOW, dtypes=("float16",)),
+    fault("maximum-with-hidden-keys", "takes the maximum of a row over hidden keys too", computed(_with_hidden), MASK(22)),
+    *(
+        fault(f"scores-clipped-{name}", f"clips the scaled scores to {low:g} … {high:g}", _clipped(low, high), requirements)
+        for name, low, high, requirements in (
+            ("to-50", -50.0, 50.0, FAR), ("above-50", -np.inf, 50.0, FAR), ("below-50", -50.0, np.inf, FAR),
+            ("to-88", -88.0, 88.0, FAR), ("to-1e4", -1e4, 1e4, WIDE_RANGE),
+        )
     ),
-)
-
-FAULTS: tuple[Fault, ...] = (*_TAKEN_OFF, *_SHARED, *_CLIPPED)
+    fault("scores-clipped-to-65504", "clips the scaled scores to -65504 … 65504", _clipped(-65504.0, 65504.0), WIDE_RANGE,
+          dtypes=NOT_FLOAT16),
+    fault("products-clipped-to-65504", "clips the products to float16's largest number before they are scaled",
+          stages(products=lambda query, key, scale: np.clip(products(query, key, 1.0), -65504.0, 65504.0) * scale),
+          SCALE(13, 12)),
+    fault("exponents-clipped-at-minus-10", "takes exp of no number below −10", stages(softmax=_differences_clipped),
+          OUT(13, 3, 4)),
+)  # fmt: skip

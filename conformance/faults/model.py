@@ -2,17 +2,17 @@
 
 A fault is written as a difference from the honest computation. Wherever it can be, it is a ``rewrite`` of the inputs (another
 scale, another mask, other heads), after which the honest computation follows; the oracle then says what the faulty output is,
-with its own error budget. What no rewriting expresses is a ``compute`` of its own, on the steps of ``conformance.faults.steps``.
+with its own error budget. What no rewriting expresses is a ``compute`` of its own, on the stages of ``conformance.faults.steps``.
 A fault of behaviour rather than of arithmetic (a stale answer, a changed input) is a ``behaviour``, which wraps the function.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from conformance.faults.honest import compute
+from conformance.faults.steps import compute
 from conformance.inputs import Inputs
 from conformance.returned import OUTPUT
 
@@ -36,6 +36,8 @@ class Fault:
     * ``among_dtypes``: it shows where one implementation is asked in several dtypes only.
     * ``returns``: the parts of its result, where something beside the output is wrong.
     * ``alike``: ids of faults that no output can tell from this one, given the features that show it.
+    * ``layer``: requirements of multi-head attention; where there are some, the catalogue has a sibling for them.
+    * ``hiding``: what it rewrites is which keys a query sees, and nothing else.
     """
 
     id: str
@@ -53,11 +55,16 @@ class Fault:
     alike: tuple[str, ...] = ()
     among_dtypes: bool = False
     returns: tuple[str, ...] = (OUTPUT,)
+    layer: tuple[str, ...] = ()
+    hiding: bool = False
 
     def __post_init__(self) -> None:
         ways = [way for way in (self.rewrite, self.compute, self.behaviour) if way is not None]
         assert len(ways) == 1, f"{self.id} must have exactly one of rewrite, compute and behaviour"
         assert self.requirements or self.equivalent, f"{self.id} violates no requirement and is not said to be equivalent"
+
+    def but(self, **changes: Any) -> "Fault":
+        return replace(self, **changes)
 
     def output(self, inputs: Inputs) -> np.ndarray:
         """What an implementation with this fault returns for ``inputs``. A behaviour has none of its own: it shows over several

@@ -1,4 +1,4 @@
-"""Faults of the sinusoidal encoding in its positions, and in the precision of its numbers."""
+"""Faults of the sinusoidal encoding in its positions, in the precision of its numbers, and in adding it to a batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,87 +6,48 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from conformance.faults.model import ALL_DTYPES, Compute, Fault
-from conformance.faults.sinusoids import FIRST, added, arranged, fault, table, with_table
-from conformance.faults.steps import frequencies_asked
+from conformance.faults.grammar import IDS, POS, TO_16, WIDE, Way, fault
+from conformance.faults.model import ALL_DTYPES, Fault
+from conformance.faults.sinusoids import FIRST, added, arranged, changed_table, encoded, summed, table, with_table
+from conformance.faults.steps import frequencies_asked, sinusoidal
 from conformance.inputs import SinusoidalInputs
 
 Array = np.ndarray
-_LARGE = ("ATT-POS-012", "ATT-POS-005", "ATT-POS-013")
-_LOW = (
+LARGE, EACH = POS(12, 5, 13), POS(2, 1)
+LOW = (
     "transformers Llama/Gemma: https://github.com/huggingface/transformers/pull/29285",
     "sglang-jax: https://github.com/sgl-project/sglang-jax/issues/1472",
 )
+AXIS = (
+    "influenza_transformer: https://github.com/KasperGroesLudvigsen/influenza_transformer/issues/9",
+    "C.Origami: https://github.com/tanjimin/C.Origami/issues/42",
+)
 
 
-def _at(positions: Callable[[Array, SinusoidalInputs], Array]) -> Compute:
+def _at(positions: Callable[[Array, SinusoidalInputs], Array]) -> Way:
     """Other positions than 0, 1, 2 …"""
 
     def compute(inputs: SinusoidalInputs) -> Array:
         return added(inputs, table(inputs, positions=positions(np.arange(inputs.length, dtype=np.float64), inputs)))
 
-    return compute
+    return encoded(compute)
 
 
-def _limited(size: int, way: Callable[[Array, int], Array]) -> Compute:
-    return _at(lambda p, inputs: np.where(p < size, p, way(p, size)))
+def _limited(size: int, way: Callable[[Array, int], Array]) -> Way:
+    return _at(lambda p, x: np.where(p < size, p, way(p, size)))
 
 
-def _zero_columns(inputs: SinusoidalInputs) -> Array:
-    encoding = table(inputs)
-    encoding[:, 64:] = 0
-    return added(inputs, encoding)
+def _zero_beyond(positions: int | None, columns: int | None = None) -> Way:
+    def change(inputs: SinusoidalInputs, encoding: Array) -> Array:
+        encoding[positions:, columns:] = 0
+        return encoding
+
+    return changed_table(change)
 
 
-def _zero_beyond(size: int) -> Compute:
-    def compute(inputs: SinusoidalInputs) -> Array:
-        encoding = table(inputs)
-        encoding[size:] = 0
-        return added(inputs, encoding)
-
-    return compute
-
-
-def _with_sign(bits: int) -> Compute:
+def _with_sign(bits: int) -> Way:
     count = 2.0**bits
-    return _at(lambda p, inputs: (p + count / 2) % count - count / 2)
-
-
-_SIZES = ((512, ("ATT-POS-012", "ATT-POS-005", "ATT-POS-013")), (5000, ("ATT-POS-012",)))
-_POSITIONS = (
-    fault("positions-from-one", "counts positions from 1", _at(lambda p, i: p + 1), "ATT-POS-002", "ATT-POS-001"),
-    fault("positions-from-minus-one", "counts positions from −1", _at(lambda p, i: p - 1), "ATT-POS-002", "ATT-POS-001"),
-    fault("positions-reversed", "counts positions from the end", _at(lambda p, i: p[::-1]), "ATT-POS-001", "ATT-POS-006"),
-    fault("positions-relative", "divides positions by the length", _at(lambda p, i: p / i.length), "ATT-POS-001", "ATT-POS-006"),
-    fault("positions-doubled", "counts positions by two", _at(lambda p, i: 2 * p)),
-    *(
-        fault(
-            f"positions-in-{bits}-bits",
-            f"counts positions in {bits} bits with a sign",
-            _with_sign(bits),
-            *(_LARGE if bits == 8 else ("ATT-POS-012",)),
-        )
-        for bits in (8, 16)
-    ),
-    fault("positions-in-8-bits-unsigned", "counts positions in 8 bits", _at(lambda p, i: p % 256), *_LARGE),
-    *(
-        fault(f"{word}-beyond-{size}", f"{verb} beyond {size} positions", compute, *requirements)
-        for size, requirements in _SIZES
-        for word, verb, compute in (
-            ("repeats", "begins the table anew", _limited(size, lambda p, n: p % n)),
-            ("stays", "repeats the last row", _limited(size, lambda p, n: np.full_like(p, n - 1))),
-            ("zero", "gives zeros", _zero_beyond(size)),
-        )
-    ),
-    fault(
-        "zero-beyond-64-columns",
-        "gives zeros in the columns beyond the 64th",
-        _zero_columns,
-        "ATT-POS-023",
-        "ATT-POS-001",
-        dtypes=("float32",),
-    ),
-)
+    return _at(lambda p, x: (p + count / 2) % count - count / 2)
 
 
 def _rounded(array: Array, kind: Any) -> Array:
@@ -103,49 +64,89 @@ def _stepped(inputs: SinusoidalInputs) -> Array:
     return added(inputs, arranged(inputs, np.sin(angles), np.cos(angles)[:, : inputs.width // 2]))
 
 
-def _table_in(kind: Any) -> Compute:
-    return lambda inputs: added(inputs, _rounded(table(inputs), kind))
+def _frequency_in(kind: Any) -> Way:
+    return encoded(lambda inputs: added(inputs, table(inputs, sines=lambda _: _rounded(frequencies_asked(inputs), kind))))
 
 
-def _angle_in(kind: Any) -> Compute:
-    return with_table(angle=lambda angles: _rounded(angles, kind))
+IN: dict[str, Callable[[Any], Way]] = {
+    "table": lambda kind: changed_table(lambda _, encoding: _rounded(encoding, kind)),
+    "angle": lambda kind: with_table(angle=lambda angles: _rounded(angles, kind)),
+    "frequency": _frequency_in,
+    "positions": lambda kind: _at(lambda p, inputs: _rounded(p, kind)),
+}
+F32, F16, BF16 = np.float32, np.float16, ml_dtypes.bfloat16
 
 
-def _frequency_in(kind: Any) -> Compute:
-    return lambda inputs: added(inputs, table(inputs, sines=lambda _: _rounded(frequencies_asked(inputs), kind)))
+def _over_batch(if_equal: bool) -> Way:
+    """Batch row b gets the encoding of position b at all its positions."""
+
+    def compute(inputs: SinusoidalInputs) -> Array:
+        if inputs.x is None or (if_equal and len(inputs.x) != inputs.length):
+            return sinusoidal(inputs)
+        return added(inputs, table(inputs.but(length=len(inputs.x)))[:, None])
+
+    return encoded(compute)
 
 
-def _positions_in(kind: Any) -> Compute:
-    return _at(lambda p, inputs: _rounded(p, kind))
+def _first_row_only(x: Array, encoding: Array) -> Array:
+    x[0] += encoding
+    return x
 
 
-_F32, _F16, _BF16 = np.float32, np.float16, ml_dtypes.bfloat16
-_WIDE, _F64 = ("float64", "float32"), ("float64",)
-_PRECISION = (
+def _all_but_last(x: Array, encoding: Array) -> Array:
+    return x + np.where((np.arange(len(encoding)) == len(encoding) - 1)[:, None], 0, encoding)
+
+
+ROWS: tuple[tuple[str, str, IDS, Way], ...] = (
+    ("positions-from-one", "counts positions from 1", EACH, _at(lambda p, x: p + 1)),
+    ("positions-from-minus-one", "counts positions from −1", EACH, _at(lambda p, x: p - 1)),
+    ("positions-reversed", "counts positions from the end", POS(1, 6), _at(lambda p, x: p[::-1])),
+    ("positions-relative", "divides positions by the length", POS(1, 6), _at(lambda p, x: p / x.length)),
+    ("positions-doubled", "counts positions by two", FIRST, _at(lambda p, x: 2 * p)),
+    ("positions-accelerate", "counts positions that grow ever faster", POS(11, 5), _at(lambda p, x: p * (1.0 + p / 4096.0))),
+    ("positions-in-8-bits", "counts positions in 8 bits with a sign", LARGE, _with_sign(8)),
+    ("positions-in-16-bits", "counts positions in 16 bits with a sign", POS(12), _with_sign(16)),
+    ("positions-in-8-bits-unsigned", "counts positions in 8 bits", LARGE, _at(lambda p, x: p % 256)),
     *(
-        fault(
-            f"{what}-in-{np.dtype(kind).name}",
-            f"rounds the {what} to {np.dtype(kind).name}",
-            compute(kind),
-            *requirements,
-            dtypes=dtypes,
-            sources=_LOW if kind is _BF16 else (),
-        )
-        for what, compute, kind, dtypes, requirements in (
-            ("table", _table_in, _F32, _F64, FIRST),
-            ("table", _table_in, _F16, _WIDE, FIRST),
-            ("table", _table_in, _BF16, (*_WIDE, "float16"), FIRST),
-            ("angle", _angle_in, _F32, _F64, _LARGE),
-            ("angle", _angle_in, _F16, ALL_DTYPES, _LARGE),
-            ("angle", _angle_in, _BF16, ALL_DTYPES, _LARGE),
-            ("frequency", _frequency_in, _F32, _F64, _LARGE),
-            ("frequency", _frequency_in, _F16, ALL_DTYPES, _LARGE),
-            ("frequency", _frequency_in, _BF16, ALL_DTYPES, _LARGE),
-            ("positions", _positions_in, _F16, ALL_DTYPES, _LARGE),
-            ("positions", _positions_in, _BF16, ALL_DTYPES, _LARGE),
+        (f"{word}-beyond-{size}", f"{verb} beyond {size} positions", requirements, way)
+        for size, requirements in ((512, LARGE), (5000, POS(12)))
+        for word, verb, way in (
+            ("repeats", "begins the table anew", _limited(size, lambda p, n: p % n)),
+            ("stays", "repeats the last row", _limited(size, lambda p, n: np.full_like(p, n - 1))),
+            ("zero", "gives zeros", _zero_beyond(size)),
         )
     ),
-    fault("angle-by-steps", "adds the frequency up from position to position", _stepped, "ATT-POS-012", dtypes=_WIDE),
+)  # fmt: skip
+ADDED: tuple[tuple[str, str, Callable[[Array, Array], Array]], ...] = (
+    ("not-added", "returns x without the encoding", lambda x, pe: x),
+    ("x-dropped", "returns the encoding without x", lambda x, pe: np.broadcast_to(pe, x.shape)),
+    ("added-twice", "adds the encoding twice", lambda x, pe: x + 2 * pe),
+    ("subtracted", "subtracts the encoding", lambda x, pe: x - pe),
+    ("multiplied", "multiplies x by the encoding", lambda x, pe: x * pe),
+    ("x-times-root-width", "multiplies x by √d first", lambda x, pe: x * np.sqrt(x.shape[-1]) + pe),
+    ("halved", "takes the mean of x and the encoding", lambda x, pe: (x + pe) / 2),
+    ("first-batch-row-only", "adds the encoding to the first batch row only", _first_row_only),
+    ("last-row-left-out", "adds the encoding to all positions but the last", _all_but_last),
 )
-
-FAULTS: tuple[Fault, ...] = (*_POSITIONS, *_PRECISION)
+FAULTS: tuple[Fault, ...] = (
+    *(fault(f"sinusoid-{name}", sentence, way, requirements) for name, sentence, requirements, way in ROWS),
+    fault("sinusoid-zero-beyond-64-columns", "gives zeros in the columns beyond the 64th", _zero_beyond(None, 64), POS(23, 1),
+          dtypes=("float32",)),
+    *(
+        fault(f"sinusoid-{what}-in-{np.dtype(kind).name}", f"rounds the {what} to {np.dtype(kind).name}", IN[what](kind),
+              FIRST if what == "table" else LARGE, LOW if kind is BF16 else (), dtypes=dtypes)
+        for what, kind, dtypes in (
+            ("table", F32, ("float64",)), ("table", F16, WIDE), ("table", BF16, TO_16),
+            ("angle", F32, ("float64",)), ("angle", F16, ALL_DTYPES), ("angle", BF16, ALL_DTYPES),
+            ("frequency", F32, ("float64",)), ("frequency", F16, ALL_DTYPES), ("frequency", BF16, ALL_DTYPES),
+            ("positions", F16, ALL_DTYPES), ("positions", BF16, ALL_DTYPES),
+        )
+    ),
+    fault("sinusoid-angle-by-steps", "adds the frequency up from position to position", encoded(_stepped), POS(12), dtypes=WIDE),
+    # Addition to a batch
+    fault("sinusoid-positions-over-batch", "counts positions over the batch", _over_batch(if_equal=False), POS(9, 8), AXIS,
+          "addition"),
+    fault("sinusoid-positions-over-batch-if-equal", "counts positions over the batch where it is as long as the sequence",
+          _over_batch(if_equal=True), POS(9), AXIS, "addition"),
+    *(fault(f"sinusoid-{name}", sentence, summed(change), POS(8, 9), (), "addition") for name, sentence, change in ADDED),
+)  # fmt: skip

@@ -12,6 +12,8 @@ import numpy as np
 Array = np.ndarray
 Rounding = Callable[[Array], Array]
 
+BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # of significand
+
 _TYPES: dict[str, Any] = {
     "float32": np.float32,
     "float16": np.float16,

@@ -7,8 +7,8 @@ import numpy as np
 
 from conformance.dtypes import round_to
 from conformance.faults.functions import MAKERS
-from conformance.faults.honest import compute
 from conformance.faults.model import ALL_DTYPES, Fault
+from conformance.faults.steps import compute
 from conformance.oracle import truth_of
 from conformance.returned import LSE, OUTPUT, WEIGHTS
 

@@ -1,4 +1,4 @@
-"""What faults of the sinusoidal encoding are made of: the table with other frequencies, positions or angles."""
+"""The verbs of the sinusoidal encoding: the table with other frequencies, positions or angles, and what is added to it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,28 +7,19 @@ import numpy as np
 from jaxtyping import Float
 
 from conformance.dtypes import float_type
-from conformance.faults.model import Compute, Fault
-from conformance.faults.steps import frequencies_asked
+from conformance.faults.grammar import POS, SINUSOIDAL, Way
+from conformance.faults.model import Compute
+from conformance.faults.steps import frequencies_asked, sinusoidal
 from conformance.inputs import SinusoidalInputs
 
 Array = np.ndarray
 Frequencies = Callable[[int], Float[Array, " pairs"]]
+FIRST = POS(1)
 
-FIRST = ("ATT-POS-001",)
 
-
-def fault(
-    identifier: str, sentence: str, compute: Compute, *requirements: str, sources: tuple[str, ...] = (), **fields: Any
-) -> Fault:
-    return Fault(
-        id=f"sinusoid-{identifier}",
-        sentence=sentence,
-        operation="sinusoidal_encoding",
-        requirements=requirements or FIRST,
-        sources=sources,
-        compute=compute,
-        **fields,
-    )
+def encoded(compute: Compute) -> Way:
+    """Another computation of the encoding."""
+    return Way(compute=compute, operation=SINUSOIDAL)
 
 
 def table(
@@ -66,5 +57,22 @@ def added(inputs: SinusoidalInputs, encoding: Array) -> Array:
     return total.astype(float_type(inputs.dtype).numpy)
 
 
-def with_table(**changes: Any) -> Compute:
-    return lambda inputs: added(inputs, table(inputs, **changes))
+def with_table(**changes: Any) -> Way:
+    """Another table (see ``table``)."""
+    return encoded(lambda inputs: added(inputs, table(inputs, **changes)))
+
+
+def changed_table(change: Callable[[SinusoidalInputs, Array], Array]) -> Way:
+    """The right table, changed."""
+    return encoded(lambda inputs: added(inputs, change(inputs, table(inputs))))
+
+
+def summed(change: Callable[[Array, Array], Array]) -> Way:
+    """``change`` of x (b, length, width) and the table, where there is an x."""
+
+    def compute(inputs: SinusoidalInputs) -> Array:
+        if inputs.x is None:
+            return sinusoidal(inputs)
+        return np.asarray(change(inputs.x.astype(np.float64), table(inputs))).astype(float_type(inputs.dtype).numpy)
+
+    return encoded(compute)

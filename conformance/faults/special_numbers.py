@@ -1,43 +1,33 @@
 """Faults with special numbers: NaN and infinity swallowed or spread too far, −0 taken for another number, tiny and huge ones."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from conformance.dtypes import float_type
+from conformance.faults.grammar import MULTI_HEAD, NUM, Way, argument, computed, fault, output, stages
 from conformance.faults.model import Fault
 from conformance.faults.steps import attend, hide, mix, multi_head, softmax
-from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.inputs import AttentionInputs
 
 Array = np.ndarray
 Change = Callable[[Array], Array]
-NAN = ("ATT-NUM-001", "ATT-NUM-002", "ATT-NUM-003")
-WHOLE_HEAD, WHOLE_BATCH_ROW, WHOLE_ROW = (-2, -1), (1, 2, 3), (-1,)
+NAN = NUM(1, 2, 3)
+HEAD, BATCH_ROW, ROW, ALL = (-2, -1), (1, 2, 3), (-1,), (0, 1, 2, 3)  # axes
+PADDING = ("transformer (Kyubyong): https://github.com/Kyubyong/transformer/pull/69",)
 
 
-def _fault(
-    name: str, sentence: str, requirements: tuple[str, ...], compute: Callable[[AttentionInputs], Array], *sources: str
-) -> Fault:
-    return Fault(id=name, sentence=sentence, requirements=requirements, sources=sources, compute=compute)
+def _changed(name: str, change: Change) -> Way:
+    """Query, key or value changed."""
+    return argument(name, lambda array, _: change(array))
 
 
-def _changed(name: str, change: Change) -> Callable[[AttentionInputs], AttentionInputs]:
-    """The inputs with one of query, key and value changed."""
-
-    def rewrite(inputs: AttentionInputs) -> AttentionInputs:
-        changed: dict[str, Any] = {name: change(getattr(inputs, name))}
-        return inputs.but(**changed)
-
-    return rewrite
+def _nan_where(wrong: Array, array: Array) -> Array:
+    return np.where(wrong, array.dtype.type(np.nan), array)
 
 
 def _without_nan(array: Array) -> Array:
     return np.where(np.isnan(array), array.dtype.type(0), array)
-
-
-def _nonfinite(array: Array) -> Array:
-    return np.logical_not(np.isfinite(array))
 
 
 def _clipped(array: Array) -> Array:
@@ -45,40 +35,28 @@ def _clipped(array: Array) -> Array:
     return np.where(np.isinf(array), np.copysign(largest, array), array)
 
 
-def _spoiling(name: str, bad: Change, axes: tuple[int, ...]) -> Callable[[AttentionInputs], Array]:
+def _spoiling(name: str, bad: Change, axes: tuple[int, ...]) -> Way:
     """NaN over ``axes`` of the output wherever something bad stands in a query or key over the same axes."""
 
-    def compute(inputs: AttentionInputs) -> Array:
-        output, array = attend(inputs), getattr(inputs, name)
-        found = bad(array).any(axis=axes, keepdims=True)
-        if found.shape[1] not in (1, output.shape[1]):
-            found = np.repeat(found, output.shape[1] // found.shape[1], axis=1)
-        return np.where(found, output.dtype.type(np.nan), output)
+    def change(inputs: AttentionInputs, right: Array) -> Array:
+        found = np.asarray(bad(getattr(inputs, name)).any(axis=axes, keepdims=True))
+        if found.shape[1] not in (1, right.shape[1]):
+            found = np.repeat(found, right.shape[1] // found.shape[1], axis=1)
+        return _nan_where(found, right)
 
-    return compute
+    return output(change)
 
 
-def _nan_over(axes: tuple[int, ...]) -> Callable[[AttentionInputs], Array]:
+def _nan_over(axes: tuple[int, ...]) -> Way:
     """A NaN in the output spreads over ``axes``."""
-
-    def compute(inputs: AttentionInputs) -> Array:
-        output = attend(inputs)
-        return np.where(np.isnan(output).any(axis=axes, keepdims=True), output.dtype.type(np.nan), output)
-
-    return compute
+    return output(lambda _, right: _nan_where(np.asarray(np.isnan(right).any(axis=axes, keepdims=True)), right))
 
 
-def _infinity_times_zero(inputs: AttentionInputs) -> Array:
-    """As where a product with a matrix of zeros and ones gathers the channels."""
-    output = attend(inputs)
-    return np.where(np.isinf(output).any(-1, keepdims=True) & ~np.isinf(output), output.dtype.type(np.nan), output)
+def _minus_zero_as(number: float) -> Change:
+    return lambda array: np.where((array == 0) & np.signbit(array), array.dtype.type(number), array)
 
 
-def _minus_zero(to: float) -> Change:
-    return lambda array: np.where((array == 0) & np.signbit(array), array.dtype.type(to), array)
-
-
-def _padding_where(padding: Callable[[Array], Array]) -> Callable[[AttentionInputs], Array]:
+def _padding_where(padding: Callable[[Array], Array]) -> Way:
     """Hides the keys that are ``padding``, (…, d) → (…)."""
 
     def compute(inputs: AttentionInputs) -> Array:
@@ -86,7 +64,7 @@ def _padding_where(padding: Callable[[Array], Array]) -> Callable[[AttentionInpu
         padded = np.repeat(padded, inputs.query.shape[1] // inputs.key.shape[1], axis=1)[:, :, None]
         return attend(inputs, hide=lambda scores, visible: hide(scores, visible & ~padded))
 
-    return compute
+    return computed(compute)
 
 
 def _scaled_to_fp8(inputs: AttentionInputs) -> Array:
@@ -102,83 +80,54 @@ def _flushed_rows(array: Array) -> Array:
     return np.where(lost, array.dtype.type(0), array)
 
 
-def _rewriting(name: str, sentence: str, requirement: str, changed: str, change: Change) -> Fault:
-    return Fault(id=name, sentence=sentence, requirements=(requirement,), sources=(), rewrite=_changed(changed, change))
+def _layer_output(change: Change) -> Way:
+    return computed(lambda inputs: change(multi_head(inputs)), operation=MULTI_HEAD)
 
-
-def _overflowing(name: str, sentence: str, change: Change) -> Fault:
-    def compute(inputs: MultiHeadInputs) -> Array:
-        return change(multi_head(inputs))
-
-    return Fault(
-        id=name, sentence=sentence, requirements=("ATT-NUM-011",), sources=(), operation="multi_head_attention",
-        dtypes=("float16",), compute=compute,
-    )  # fmt: skip
-
-
-_PADDING = ("transformer (Kyubyong): https://github.com/Kyubyong/transformer/pull/69",)
 
 FAULTS: tuple[Fault, ...] = (
-    _rewriting("nan-in-query-as-zero", "takes NaN in the query for 0", "ATT-NUM-001", "query", _without_nan),
-    _rewriting("nan-in-key-as-zero", "takes NaN in the key for 0", "ATT-NUM-002", "key", _without_nan),
-    _rewriting("nan-in-value-as-zero", "takes NaN in the value for 0", "ATT-NUM-003", "value", _without_nan),
-    _fault(
-        "nan-scores-hidden",
-        "hides keys whose score is NaN",
-        NAN[:2],
-        lambda inputs: attend(inputs, softmax=lambda scores: softmax(np.where(np.isnan(scores), -np.inf, scores))),
-    ),
-    _fault("nan-output-as-zero", "returns 0 for NaN", NAN, lambda inputs: _without_nan(attend(inputs))),
-    _fault("nan-spreads-over-channels", "lets a NaN spread over the channels of its row", NAN[2:], _nan_over(WHOLE_ROW)),
-    _fault("nan-spreads-over-head", "lets a NaN spread over the rows of its head", NAN[:1], _nan_over(WHOLE_HEAD)),
-    _fault("nan-spreads-over-heads", "lets a NaN spread over the heads of its batch row", NAN, _nan_over(WHOLE_BATCH_ROW)),
-    _fault(
-        "infinity-in-query-spoils-head",
-        "gives NaN for a whole head in which a query is infinite",
-        ("ATT-NUM-004",),
-        _spoiling("query", np.isinf, WHOLE_HEAD),
-    ),
-    _fault(
-        "infinity-in-key-spoils-all",
-        "gives NaN everywhere once a key is infinite",
-        ("ATT-NUM-005",),
-        _spoiling("key", np.isinf, (0, *WHOLE_BATCH_ROW)),
-    ),
     *(
-        _fault(
-            f"nonfinite-{name}-spoils-other-batch-rows",
-            f"gives NaN in all batch rows once a {name} is not finite, hidden or not",
-            ("ATT-NUM-013",),
-            _spoiling(name, _nonfinite, (0, *WHOLE_BATCH_ROW)),
-        )
+        fault(f"nan-in-{name}-as-zero", f"takes NaN in the {name} for 0", _changed(name, _without_nan), NUM(number))
+        for name, number in (("query", 1), ("key", 2), ("value", 3))
+    ),
+    fault("nan-scores-hidden", "hides keys whose score is NaN",
+          stages(softmax=lambda scores: softmax(np.where(np.isnan(scores), -np.inf, scores))), NAN[:2]),
+    fault("nan-output-as-zero", "returns 0 for NaN", output(lambda _, right: _without_nan(right)), NAN),
+    fault("nan-spreads-over-channels", "lets a NaN spread over the channels of its row", _nan_over(ROW), NAN[2:]),
+    fault("nan-spreads-over-head", "lets a NaN spread over the rows of its head", _nan_over(HEAD), NAN[:1]),
+    fault("nan-spreads-over-heads", "lets a NaN spread over the heads of its batch row", _nan_over(BATCH_ROW), NAN),
+    fault("infinity-in-query-spoils-head", "gives NaN for a whole head in which a query is infinite",
+          _spoiling("query", np.isinf, HEAD), NUM(4)),
+    fault("infinity-in-key-spoils-all", "gives NaN everywhere once a key is infinite", _spoiling("key", np.isinf, ALL), NUM(5)),
+    *(
+        fault(f"nonfinite-{name}-spoils-other-batch-rows",
+              f"gives NaN in all batch rows once a {name} is not finite, hidden or not",
+              _spoiling(name, lambda array: ~np.isfinite(array), ALL), NUM(13))
         for name in ("key", "value")
     ),
-    _rewriting("infinite-value-clipped", "clips V to the largest finite number", "ATT-NUM-006", "value", _clipped),
-    _fault(
-        "infinite-value-spoils-channels",
-        "gives NaN in the channels beside an infinite one",
-        ("ATT-NUM-006",),
-        _infinity_times_zero,
-    ),
+    fault("infinite-value-clipped", "clips V to the largest finite number", _changed("value", _clipped), NUM(6)),
+    fault("infinite-value-spoils-channels", "gives NaN in the channels beside an infinite one",  # as 0 · ∞ does in a product
+          output(lambda _, right: _nan_where(np.isinf(right).any(-1, keepdims=True) & ~np.isinf(right), right)), NUM(6)),
     *(
-        _rewriting(f"minus-zero-in-{name}", f"reads −0 in the {name} as −1, by its sign", "ATT-NUM-007", name, _minus_zero(-1.0))
+        fault(f"minus-zero-in-{name}", f"reads −0 in the {name} as −1, by its sign", _changed(name, _minus_zero_as(-1.0)), NUM(7))
         for name in ("query", "key", "value")
     ),
-    _fault(
-        "zero-means-padding",
-        "takes a key that begins with a zero for padding",
-        ("ATT-NUM-007",),
-        _padding_where(lambda key: key[..., 0] == 0),
-        *_PADDING,
+    *(
+        fault(name, sentence, _padding_where(padding), requirements, PADDING)
+        for name, sentence, requirements, padding in (
+            ("zero-means-padding", "takes a key that begins with a zero for padding", NUM(7), lambda key: key[..., 0] == 0),
+            ("zero-key-means-padding", "takes a key of zeros for padding", NUM(12), lambda key: (key == 0).all(-1)),
+            ("zero-sum-means-padding", "takes a key whose channels add up to 0 for padding", NUM(12),
+             lambda key: key.sum(-1) == 0),
+        )
     ),
-    _fault("zero-key-means-padding", "takes a key of zeros for padding", ("ATT-NUM-012",),
-           _padding_where(lambda key: (key == 0).all(-1)), *_PADDING),
-    _fault("zero-sum-means-padding", "takes a key whose channels add up to 0 for padding", ("ATT-NUM-012",),
-           _padding_where(lambda key: key.sum(-1) == 0), *_PADDING),
-    _fault("value-scale-overflows", "brings V to the range of fp8 by a factor that overflows where V is tiny", ("ATT-NUM-008",),
-           _scaled_to_fp8),
-    _rewriting("subnormal-query-row-lost", "takes a query with a subnormal entry for 0", "ATT-NUM-009", "query", _flushed_rows),
-    _overflowing("multi-head-overflow-clipped", "clips an output beyond the largest number", _clipped),
-    _overflowing("multi-head-overflow-nan", "gives NaN for an output beyond the largest number",
-                 lambda output: np.where(np.isinf(output), output.dtype.type(np.nan), output)),
+    fault("value-scale-overflows", "brings V to the range of fp8 by a factor that overflows where V is tiny",
+          computed(_scaled_to_fp8), NUM(8)),
+    fault("subnormal-query-row-lost", "takes a query with a subnormal entry for 0", _changed("query", _flushed_rows), NUM(9)),
+    *(
+        fault(f"multi-head-overflow-{name}", sentence, _layer_output(change), NUM(11), dtypes=("float16",))
+        for name, sentence, change in (
+            ("clipped", "clips an output beyond the largest number", _clipped),
+            ("nan", "gives NaN for an output beyond the largest number", lambda right: _nan_where(np.isinf(right), right)),
+        )
+    ),
 )  # fmt: skip

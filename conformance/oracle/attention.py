@@ -10,12 +10,11 @@ from jaxtyping import Float, Int
 
 from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
-from conformance.features import features
 from conformance.inputs import AttentionInputs
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.oracle.second_outputs import SECOND, error_of, with_others
-from conformance.oracle.stages import Bounds, Flow, Tensors, budget_of, errors, values
+from conformance.oracle.stages import Bounds, Flow, Tensors, added_keys, budget_of, errors, values, with_zeros
 
 Array = np.ndarray
 EXTENDED = np.finfo(np.longdouble).nmant > 60  # x86: 64 bits of significand; elsewhere float64 cases go to mpmath
@@ -190,7 +189,7 @@ class Computation:
 
 
 def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int, ...]) -> Tensors:
-    added = sum(feature.added_keys(inputs) for feature in features(inputs.operation))
+    added = added_keys(inputs)
     query = inputs.query.reshape(shape)
     key = with_zeros(inputs.key.astype(work)[:, :, None], added)
     raw_value = value = with_zeros(inputs.value.astype(work)[:, :, None], added)
@@ -208,13 +207,6 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
         value = np.where(bad_value, 0, value)
     scale = 1.0 / np.sqrt(work(shape[-1])) if inputs.scale is None else work(inputs.scale)
     return Tensors(query, key, value, scale, bad_query, bad_key, bad_value, raw_value, added)
-
-
-def with_zeros(array: Float[Array, "*h lk d"], added: int) -> Float[Array, "*h lk_and_added d"]:
-    """With so many further keys, all 0."""
-    return (
-        np.concatenate([array, np.zeros((*array.shape[:-2], added, array.shape[-1]), array.dtype)], axis=-2) if added else array
-    )
 
 
 def _spread_nonfinite(

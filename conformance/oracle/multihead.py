@@ -9,12 +9,12 @@ from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
 from conformance.inputs import AttentionInputs, MultiHeadInputs, Weights
 from conformance.oracle import budget
-from conformance.oracle.attention import EXTENDED, Computation, with_zeros, work_dtype
+from conformance.oracle.attention import EXTENDED, Computation, work_dtype
 from conformance.oracle.budget import Numbers
 from conformance.oracle.expected import Truth
 from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.oracle.second_outputs import error_of, with_others
-from conformance.oracle.stages import Bounds, Flow, budget_of, errors, spread
+from conformance.oracle.stages import Bounds, Flow, budget_of, errors, spread, with_zeros
 
 Array = np.ndarray
 

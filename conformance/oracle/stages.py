@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from typing import Any, Protocol
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from conformance.dtypes import FloatType
 from conformance.features import features
@@ -240,6 +240,18 @@ def stages() -> tuple[Stage, ...]:
     of_scores = [feature.of_scores for feature in ordered if feature.of_scores is not None]
     of_logits = [feature.of_logits for feature in ordered if feature.of_logits is not None]
     return (Hide(), Products(), *of_scores, *of_logits, Softmax(), MIX)
+
+
+def added_keys(inputs: AttentionInputs) -> int:
+    """How many keys with V = 0 features add behind those of the inputs."""
+    return sum(feature.added_keys(inputs) for feature in features(AttentionInputs.operation))
+
+
+def with_zeros(array: Float[Array, "*h lk d"], added: int) -> Float[Array, "*h lk_and_added d"]:
+    """With so many further keys, all 0."""
+    if not added:
+        return array
+    return np.concatenate([array, np.zeros((*array.shape[:-2], added, array.shape[-1]), array.dtype)], axis=-2)
 
 
 def values(flow: Flow) -> Flow:

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from conformance.faults.honest import compute
 from conformance.faults.model import Fault
+from conformance.faults.steps import compute
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.oracle import expect
 from conformance.problem import Problem
@@ -62,6 +62,7 @@ PROBLEMS: dict[str, list[Problem]] = {
         multi_head("square", causal="top-left", mask="random.1:b1qk#1"),
         multi_head("square", causal="top-left", key_lengths=(4, 6)),
         multi_head("square", key_lengths=(4, 6)),
+        multi_head("square", key_lengths=(4, 6), mask="random.1:b1qk#2"),
     ),
 }
 

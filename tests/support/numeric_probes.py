@@ -4,8 +4,8 @@ from functools import cache
 
 from conformance.checks.empty_rows import judge_empty_rows
 from conformance.errors import ProblemError
-from conformance.faults.honest import compute
 from conformance.faults.model import Fault
+from conformance.faults.steps import compute
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
 from conformance.problem import AttentionProblem, Problem

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from conformance.faults.honest import compute
 from conformance.faults.model import Fault
+from conformance.faults.steps import compute
 from conformance.inputs import Inputs
 from conformance.oracle import Expected, expect
 from conformance.problem import Problem

@@ -1,0 +1,208 @@
+"""What can be wrong with any feature: it is left out, left out beside another, goes on working in later calls; two features that
+hide are united.
+
+These are made for every feature of conformance/features, from the words and the requirements that it brings, with what it brings
+of its own. A pair of which no requirement speaks is not asked.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations, permutations
+from typing import Any
+
+from conformance.faults.calls import OPERATIONS, Act, Call, Memory, Operation, called
+from conformance.faults.grammar import ATTENTION, MASK, MULTI_HEAD, Way, computed, fault, sibling, unhidden
+from conformance.faults.model import ALL_DTYPES, Fault, Rewrite
+from conformance.faults.steps import attend
+from conformance.features import features
+from conformance.features.feature import Feature, Wrong
+from conformance.inputs import AttentionInputs
+from conformance.visibility import visible_pairs
+
+F32 = ("float32",)
+# Ids and sentences that are older than their making, and where a fault was seen.
+OLD_IDS = {
+    "multi-head-key-lengths-dropped-with-causal": "multi-head-lengths-lost-beside-causal",
+    "multi-head-mask-dropped-with-key-lengths": "multi-head-mask-lost-beside-lengths",
+}
+SAID = {"scale-ignored": "ignores a given scale and uses 1/√d"}
+UNEQUAL = {"mask", "causal", "key-lengths", "bias"}  # features of which ATT-MASK-045 speaks
+IN_FLOAT32 = {"ATT-HEAD-039"}  # asked in that dtype alone
+TWO = (
+    "keras: https://github.com/keras-team/keras/pull/23040",
+    "minimind: https://github.com/jingyaogong/minimind/pull/497",
+)
+NESTED = ("xformers: https://github.com/facebookresearch/xformers/issues/103",)
+SOURCES: dict[str, tuple[str, ...]] = {
+    "mask-ignored": (
+        "DI-engine: https://github.com/opendilab/DI-engine/issues/333",
+        "torch-spyre: https://github.com/torch-spyre/torch-spyre/issues/4526",
+        "AutoAWQ: https://github.com/casper-hansen/AutoAWQ/issues/228",
+    ),
+    "bias-ignored": (
+        "torch-spyre: https://github.com/torch-spyre/torch-spyre/issues/4526",
+        "ggml: https://github.com/ggml-org/ggml/pull/143",
+    ),
+    "causal-ignored": (
+        "nanoGPT: https://github.com/karpathy/nanoGPT/issues/331",
+        "transformers: https://github.com/huggingface/transformers/issues/28215",
+    ),
+    "key-lengths-ignored": (
+        "jax: https://github.com/jax-ml/jax/issues/23349",
+        "FasterTransformer: https://github.com/NVIDIA/FasterTransformer/issues/270",
+    ),
+    "scale-ignored": (
+        "tt-metal (TTNN): https://github.com/tenstorrent/tt-metal/issues/33304",
+        "openvino: https://github.com/openvinotoolkit/openvino/pull/31365",
+    ),
+}
+PAIRS: dict[frozenset[str], tuple[str, ...]] = {
+    frozenset({"mask", "causal"}): TWO,
+    frozenset({"mask", "key-lengths"}): ("pytorch: https://github.com/pytorch/pytorch/issues/97605",),
+}
+
+
+def _fault(operation: str, name: str, sentence: str, way: Rewrite, requirements: tuple[str, ...], *needs: str) -> Fault:
+    layers = operation == MULTI_HEAD
+    identifier = f"multi-head-{name}" if layers else name
+    identifier = OLD_IDS.get(identifier, identifier)
+    hiding = all(one.hides for one in features(ATTENTION) if one.name in needs)
+    return fault(
+        identifier,
+        SAID.get(name, sentence) + ", in multi-head attention" * layers,
+        Way(rewrite=way, operation=operation, hiding=hiding),
+        requirements,
+        SOURCES.get(name, PAIRS.get(frozenset(needs[:2]), ())),
+        " ".join(needs),
+        dtypes=F32 if IN_FLOAT32.issuperset(requirements) else ALL_DTYPES,
+    )
+
+
+def _without(feature: Feature, inputs: Any) -> Any:
+    return inputs.but(**{feature.argument: feature.default}) if feature.is_asked(inputs) else inputs
+
+
+def _together(operation: str, one: Feature, other: Feature) -> tuple[str, ...]:
+    """The requirements that speak of both."""
+    return one.beside.get(operation, {}).get(other.name, ()) or other.beside.get(operation, {}).get(one.name, ())
+
+
+def _dropped(feature: Feature, where: Callable[[Any], bool]) -> Rewrite:
+    return lambda inputs: _without(feature, inputs) if where(inputs) else inputs
+
+
+def _unequal(other: Feature) -> Callable[[Any], bool]:
+    return lambda inputs: inputs.query.shape[-2] != inputs.key.shape[-2] and other.is_asked(inputs)
+
+
+def _united(first: Feature, second: Feature) -> Rewrite:
+    """What either of the two shows is visible, within what all others show."""
+
+    def rewrite(inputs: AttentionInputs) -> AttentionInputs:
+        if not (first.is_asked(inputs) and second.is_asked(inputs)):
+            return inputs
+        visible = visible_pairs(_without(first, inputs)) | visible_pairs(_without(second, inputs))
+        return unhidden(inputs).but(mask=visible)
+
+    return rewrite
+
+
+def _sticking(feature: Feature) -> Act:
+    """Parameters that are not given are what they were in the last call of the same shapes that gave them."""
+
+    def act(call: Call, memory: Memory) -> Any:
+        form = tuple(array.shape for array in call.arguments[:3])
+        given = {name: call.named[name] for name in feature.plain() if name in call.named}
+        if feature.parameter in given:
+            memory[form] = given
+        return call.function(*call.arguments, **(memory.get(form, {}) | call.named))
+
+    return act
+
+
+def _of_one(operation: Operation, feature: Feature) -> Iterator[Fault]:
+    """What is wrong with a feature by itself."""
+    alone = feature.alone.get(operation.name, ())
+    if alone:
+        yield _fault(
+            operation.name,
+            f"{feature.name}-ignored",
+            f"leaves {feature.words} out",
+            _dropped(feature, lambda inputs: True),
+            alone,
+            feature.name,
+        )
+    yield called(
+        operation,
+        f"{feature.name}-sticks",
+        f"goes on using the {feature.name.replace('-', ' ')} of an earlier call",
+        _sticking(feature),
+        (operation.stale,),
+    )
+
+
+def _of_two(operation: str, one: Feature, other: Feature) -> Iterator[Fault]:
+    """``one`` left out beside ``other``, or where there is no mask beside."""
+    both, words, names = _together(operation, one, other), f"leaves {one.words} out beside {other.words}", (one.name, other.name)
+    if both:
+        yield _fault(operation, f"{one.name}-dropped-with-{other.name}", words, _dropped(one, other.is_asked), both, *names)
+    if operation != ATTENTION:
+        return
+    if both and "causal" in names and UNEQUAL.issuperset(names):
+        yield _fault(
+            operation,
+            f"{one.name}-dropped-with-{other.name}-for-unequal-lengths",
+            f"{words} where the lengths differ",
+            _dropped(one, _unequal(other)),
+            MASK(45),
+            *names,
+            "cross-length",
+        )
+    if both and other.name == "mask":
+        nested = _fault(
+            operation,
+            f"{one.name}-only-with-mask",
+            f"leaves {one.words} out where no mask is given",
+            _dropped(one, lambda inputs: not other.is_asked(inputs)),
+            one.alone.get(operation, ()),
+            one.name,
+        )
+        yield nested.but(sources=NESTED)
+
+
+def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
+    """What a feature brings, for each operation of which requirements speak."""
+    chain = wrong.chain
+    way = Way(rewrite=wrong.rewrite, hiding=feature.hides)
+    if chain is not None:
+        way = computed(lambda inputs: attend(inputs, chain=chain))
+    needs, dtypes = " ".join({feature.name, *wrong.needs}), wrong.dtypes or ALL_DTYPES
+    for operation, requirements in wrong.requirements.items():
+        plain = fault(wrong.id, wrong.sentence, way, requirements, wrong.sources, needs, dtypes=dtypes)
+        yield plain if operation == ATTENTION else sibling(plain, requirements)
+
+
+def made() -> Iterator[Fault]:
+    for operation in OPERATIONS:
+        asked = [feature for feature in features(operation.name) if feature.field is not None]
+        for feature in asked:
+            yield from _of_one(operation, feature)
+        for pair in permutations(asked, 2):
+            yield from _of_two(operation.name, *pair)
+        for first, second in combinations([feature for feature in asked if feature.hides], 2):
+            both = _together(operation.name, first, second)
+            if both and operation.name == ATTENTION:
+                yield _fault(
+                    operation.name,
+                    f"{first.name}-or-{second.name}",
+                    f"shows what {first.words} or {second.words} show, instead of what both do",
+                    _united(first, second),
+                    both,
+                    first.name,
+                    second.name,
+                )
+    for feature in features(ATTENTION):
+        for wrong in feature.faults():
+            yield from _own(feature, wrong)
+
+
+FAULTS: tuple[Fault, ...] = tuple(made())

@@ -1,0 +1,118 @@
+"""A feature that is added to the folder of features gets its faults without anybody writing them."""
+
+import inspect
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from conformance.evaluation.honest_variants import in_float32
+from conformance.faults import of_features
+from conformance.faults.functions import function_of
+from conformance.faults.online import merged, online, proportions
+from conformance.faults.steps import compute
+from conformance.features import features
+from conformance.features.feature import Feature, Wrong
+from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.fields import Field, Number
+from conformance.specification.build import attention, multi_head
+from conformance.values import materialise
+
+
+class First(Feature):
+    """Only the first ``first`` keys are seen."""
+
+    name = argument = "first"
+    words = "the number of first keys"
+    alone: ClassVar = {"attention": ("ATT-MASK-001",), "multi_head_attention": ("ATT-HEAD-023",)}
+    beside: ClassVar = {"attention": {"mask": ("ATT-MASK-002",)}}
+    field = Field(key="first", kind=Number(), names=("first",), defaults=(None,))
+
+    def visible(self, inputs: Any, start: int, stop: int) -> np.ndarray | None:
+        return None if inputs.first is None else (np.arange(inputs.key.shape[-2]) < inputs.first)[None, None, None]
+
+    def faults(self) -> tuple[Wrong, ...]:
+        one_more = Wrong(
+            id="first-one-more",
+            sentence="shows one key more",
+            requirements={"attention": ("ATT-MASK-001",), "multi_head_attention": ("ATT-HEAD-023",)},
+            rewrite=lambda inputs: inputs if inputs.first is None else inputs.but(first=inputs.first + 1),
+        )
+        return (one_more,)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The faults that there are with the feature, by id."""
+    both = {operation: (*features(operation), First()) for operation in ("attention", "multi_head_attention")}
+    for module in ("of_features", "functions", "grammar"):
+        monkeypatch.setattr(f"conformance.faults.{module}.features", lambda operation: both.get(operation, ()))
+    monkeypatch.setattr("conformance.visibility.features", lambda operation: both.get(operation, ()))
+    for inputs in (AttentionInputs, MultiHeadInputs):
+        defaults = {**inputs.defaults(), "first": None}
+        monkeypatch.setattr(inputs, "defaults", classmethod(lambda cls, defaults=defaults: defaults))
+    return {fault.id: fault for fault in of_features.made()}
+
+
+@pytest.fixture
+def plain():
+    return materialise(attention("wide", ("float64",), mask="random.1:b1qk#1")[0])
+
+
+def first_keys(inputs, count):
+    """The inputs with all but the first keys hidden by a mask."""
+    mask = np.ones((1, 1), bool) if inputs.mask is None else inputs.mask
+    return inputs.but(mask=mask & (np.arange(inputs.key.shape[-2]) < count), first=None)
+
+
+def test_faults_are_made_for_it_in_both_operations(known):
+    made = {"first-ignored", "first-sticks", "first-dropped-with-mask", "mask-dropped-with-first", "first-only-with-mask"}
+    made |= {
+        "mask-or-first",
+        "first-one-more",
+        "multi-head-first-ignored",
+        "multi-head-first-sticks",
+        "multi-head-first-one-more",
+    }
+    assert {name for name in known if "first" in name} == made
+    assert known["first-dropped-with-mask"].sentence == "leaves the number of first keys out beside the mask"
+    assert known["first-dropped-with-mask"].needs == {"first", "mask"}
+    assert known["first-ignored"].requirements == ("ATT-MASK-001",)
+    assert known["multi-head-first-one-more"].operation == "multi_head_attention"
+
+
+def test_what_is_left_out_is_left_out_and_nothing_else(known, plain):
+    asked, due = plain.but(first=5), compute(plain)
+    np.testing.assert_array_equal(known["first-ignored"].output(asked), due)
+    np.testing.assert_array_equal(known["first-dropped-with-mask"].output(asked), due)
+    np.testing.assert_array_equal(known["first-one-more"].output(asked), compute(first_keys(plain, 6)))
+    np.testing.assert_array_equal(known["mask-dropped-with-first"].output(asked), compute(first_keys(plain.but(mask=None), 5)))
+    united = plain.mask | (np.arange(13) < 5)
+    np.testing.assert_array_equal(known["mask-or-first"].output(asked), compute(plain.but(mask=united)))
+
+
+def test_it_reaches_every_computation(known, plain):
+    asked, due = plain.but(first=5), compute(first_keys(plain, 5))
+    np.testing.assert_array_equal(compute(asked), due)
+    np.testing.assert_array_equal(known["mask-ignored"].output(asked), compute(first_keys(plain.but(mask=None), 5)))
+    for right in (online, lambda inputs: merged(inputs, proportions), in_float32):
+        np.testing.assert_allclose(right(asked), due, rtol=1e-10, atol=1e-12)
+
+
+def test_it_reaches_the_heads_of_multi_head_attention(known):
+    layer = materialise(multi_head("square", ("float64",))[0])
+    due = compute(first_keys(layer, 3))
+    np.testing.assert_array_equal(compute(layer.but(first=3)), due)
+    np.testing.assert_array_equal(known["multi-head-first-one-more"].output(layer.but(first=2)), due)
+
+
+def test_functions_have_its_parameter_and_it_sticks(known, plain):
+    function = function_of(known["first-sticks"])
+    assert "first" in inspect.signature(function).parameters
+    given = plain.query, plain.key, plain.value
+    due = compute(first_keys(plain.but(mask=None), 5))
+    np.testing.assert_array_equal(function(*given), compute(plain.but(mask=None)))
+    np.testing.assert_array_equal(function(*given, first=5), due)
+    np.testing.assert_array_equal(function(*given), due)
+    with pytest.raises(TypeError, match="no parameter second"):
+        function(*given, second=5)
