@@ -54,9 +54,21 @@ REPORTS = ("reports", "page", "report_files")
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 
 
+# A feature brings requirements, conventions and what they are read with; these are made when the specification asks for them.
+BROUGHT = ("specification", "oracle", "values")
+
+
 def test_no_module_imports_a_later_one():
     for module, imported in _imports():
-        assert _place(imported) <= _place(module), f"{module} imports {imported}, which comes after it"
+        brought = module.startswith("features.") and imported.split(".")[0] in BROUGHT
+        assert brought or _place(imported) <= _place(module), f"{module} imports {imported}, which comes after it"
+
+
+def test_features_import_what_they_bring_for_later_rooms_inside_functions_alone():
+    for path in (PACKAGE / "features").glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                assert node.module.removeprefix("conformance.").split(".")[0] not in BROUGHT, path.name
 
 
 def test_reports_know_records_and_no_judging():
