@@ -15,7 +15,7 @@ import numpy as np
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
 
-from .numpy_ import visible_pairs
+from .numpy_ import Window, visible_pairs
 
 if TYPE_CHECKING:
     from jax import Array
@@ -105,6 +105,7 @@ def _jax() -> Any:
 
 
 FRAMEWORK = JaxFramework()
+OPEN = 1 << 30  # a side of a window that hides nothing
 
 
 def nn_sdpa(
@@ -117,20 +118,30 @@ def nn_sdpa(
     causal: bool = False,
     scale: float | None = None,
     key_lengths: "Array | None" = None,
+    window: Window | None = None,
 ) -> "Array":
     """``jax.nn.dot_product_attention`` under ``jax.jit``; arrays are (batch, length, heads, width)."""
     factor = None if scale is None else np.float64(scale)
-    output: Array = _compiled(_nn_sdpa, 7)(query, key, value, mask, bias, factor, key_lengths, causal)
+    output: Array = _compiled(_nn_sdpa, 7, 8)(query, key, value, mask, bias, factor, key_lengths, causal, window)
     return output
 
 
 def _nn_sdpa(
-    query: "Array", key: "Array", value: "Array", mask: Any, bias: Any, scale: Any, key_lengths: Any, causal: bool
-) -> "Array":
+    query: "Array", key: "Array", value: "Array", mask: Any, bias: Any, scale: Any, key_lengths: Any, causal: bool,
+    window: Window | None,
+) -> "Array":  # fmt: skip
     mask, bias = (array[None, None] if array is not None and array.ndim == 2 else array for array in (mask, bias))
     lengths = None if key_lengths is None else key_lengths.astype("int32")
     output: Array = _jax().nn.dot_product_attention(
-        query, key, value, bias=bias, mask=mask, scale=scale, is_causal=causal, key_value_seq_lengths=lengths
+        query,
+        key,
+        value,
+        bias=bias,
+        mask=mask,
+        scale=scale,
+        is_causal=causal,
+        key_value_seq_lengths=lengths,
+        local_window_size=None if window is None else tuple(OPEN if side is None else side for side in window),
     )
     return output
 
@@ -146,13 +157,14 @@ def einsum(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: "Array | None" = None,
+    window: Window | None = None,
 ) -> "Array":
     """The formula as two einsums. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
     if heads % kv_heads:
         raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
     shape = (batch, heads, query_length, key_length)
-    visible = _visible(shape, mask, causal, alignment, key_lengths)
+    visible = _visible(shape, mask, causal, alignment, key_lengths, window)
     full_bias = None if bias is None else np.broadcast_to(np.asarray(bias), shape)
     factor = np.float64(width**-0.5 if scale is None else scale)
     output: Array = _compiled(_einsum)(query, key, value, visible, full_bias, factor)
@@ -187,13 +199,14 @@ def multi_head(
     causal: bool = False,
     alignment: str = "top-left",
     key_lengths: "Array | None" = None,
+    window: Window | None = None,
 ) -> "Array":
     """Projects, splits into heads, attends as ``einsum`` does, merges and projects. Raises ValueError if heads do not divide."""
     for matrix in (weights.query, weights.value):
         if matrix.shape[1] % num_heads:
             raise ValueError(f"a width of {matrix.shape[1]} cannot be split into {num_heads} heads")
     shape = (query.shape[0], num_heads, query.shape[1], key.shape[1])
-    visible = _visible(shape, mask, causal, alignment, key_lengths)
+    visible = _visible(shape, mask, causal, alignment, key_lengths, window)
     output: Array = _compiled(_multi_head, 5)(query, key, value, weights.arrays(), visible, num_heads)
     return output
 
@@ -234,10 +247,12 @@ def _sinusoidal(x: Any, length: int, d_model: int, dtype: Any, arrangement: str)
     return table if x is None else x + table
 
 
-def _visible(shape: tuple[int, ...], mask: Any, causal: bool, alignment: str, key_lengths: Any) -> np.ndarray | None:
+def _visible(
+    shape: tuple[int, ...], mask: Any, causal: bool, alignment: str, key_lengths: Any, window: Window | None
+) -> np.ndarray | None:
     """Where the scores of ``shape`` count, at full size, so that all kinds of masks share a compilation; None where all do."""
     mask, key_lengths = (None if array is None else np.asarray(array) for array in (mask, key_lengths))
-    visible = visible_pairs(shape[2], shape[3], mask, causal, alignment, key_lengths)
+    visible = visible_pairs(shape[2], shape[3], mask, causal, alignment, key_lengths, window)
     return None if visible is None else np.broadcast_to(visible, shape)
 
 
@@ -246,6 +261,8 @@ _MASKING = {
     "CON-NAN-BEHIND-MASK-V": "leaks",
     "CON-INF-BEHIND-MASK-V": "leaks",
     "CON-ALIGNMENT": "top-left",
+    "CON-WINDOW": "inclusive",
+    "CON-WINDOW-ALIGNMENT": "top-left",
     "CON-POLARITY": "true-attends",
 }
 _CONVENTIONS = _MASKING | {

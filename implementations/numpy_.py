@@ -53,6 +53,7 @@ class NumpyFramework:
 
 
 FRAMEWORK = NumpyFramework()
+Window = tuple[int | None, int | None]  # how many keys before and behind each query; None: all
 
 
 def direct(
@@ -66,6 +67,7 @@ def direct(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
+    window: Window | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A query that sees no key gets zeros."""
     dtype = query.dtype
@@ -75,7 +77,7 @@ def direct(
         scores = _scaled(query @ key.swapaxes(-1, -2), scale, query.shape[-1])
         if bias is not None:
             scores = scores + _computable(bias)
-        visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
+        visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
         if visible is not None:
             scores = np.where(visible, scores, scores.dtype.type(-np.inf))
         output = _softmax_with_zeros(scores) @ value
@@ -93,13 +95,14 @@ def blocked(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
+    window: Window | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """Online softmax over tiles of keys (Milakov & Gimelshein 2018; Dao et al. 2022): never more than a tile of scores.
 
     16-bit inputs are computed in float32. Query heads of a group share their key head through an axis of their own.
     A query that sees no key gets zeros.
     """
-    visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
+    visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
     return _online(query, key, value, visible, bias, scale)[0]
 
 
@@ -133,6 +136,7 @@ def einsum(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
+    window: Window | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """The formula as two calls of ``np.einsum``. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     dtype = query.dtype
@@ -145,7 +149,7 @@ def einsum(
         full = (batch, heads, query_length, key.shape[2])
         if bias is not None:
             scores = scores + np.broadcast_to(_computable(bias), full).reshape(scores.shape)
-        visible = visible_pairs(query_length, key.shape[2], mask, causal, alignment, key_lengths)
+        visible = visible_pairs(query_length, key.shape[2], mask, causal, alignment, key_lengths, window)
         if visible is not None:
             scores = np.where(np.broadcast_to(visible, full).reshape(scores.shape), scores, scores.dtype.type(-np.inf))
         exponentials = np.exp(scores - scores.max(-1, keepdims=True))
@@ -165,11 +169,15 @@ def multi_head(
     causal: bool = False,
     alignment: str = "top-left",
     key_lengths: Int[Array, " b"] | None = None,
+    window: Window | None = None,
 ) -> Float[Array, "b lq model"]:
     """Projects, splits into heads, attends as ``direct`` does, merges and projects. Raises ValueError if heads do not divide."""
     with np.errstate(over="ignore", invalid="ignore"):
         q, k, v, outward = _heads(query, key, value, weights, num_heads)
-        return outward(direct(q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths))
+        heads = direct(
+            q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths, window=window,
+        )  # fmt: skip
+        return outward(heads)
 
 
 def multi_head_with_weights(
@@ -286,11 +294,16 @@ def visible_pairs(
     causal: bool,
     alignment: str,
     key_lengths: Int[Array, " b"] | None,
+    window: Window | None = None,
 ) -> Bool[Array, "*#b_hq_lq #lk"] | None:
     """Where a query may attend, in a shape that broadcasts over the scores; None where everywhere."""
     conditions = [] if mask is None else [mask]
+    diagonal = key_length - query_length if alignment == "bottom-right" else 0
+    if window is not None:
+        left, right = (key_length + query_length if side is None else side for side in window)
+        distance = np.arange(key_length) - np.arange(query_length)[:, None] - diagonal
+        conditions.append((-left <= distance) & (distance <= right))
     if causal:
-        diagonal = key_length - query_length if alignment == "bottom-right" else 0
         conditions.append(np.tri(query_length, key_length, diagonal, dtype=bool))
     if key_lengths is not None:
         conditions.append((np.arange(key_length) < key_lengths[:, None])[:, None, None, :])
@@ -351,6 +364,8 @@ _MASKING = {
     "CON-NAN-BEHIND-MASK-V": "leaks",
     "CON-INF-BEHIND-MASK-V": "leaks",
     "CON-ALIGNMENT": "top-left",
+    "CON-WINDOW": "inclusive",
+    "CON-WINDOW-ALIGNMENT": "top-left",
     "CON-POLARITY": "true-attends",
 }
 _CONVENTIONS = _MASKING | {

@@ -10,6 +10,8 @@ import numpy as np
 
 from conformance.adapter import Implementation, Support
 
+from .numpy_ import Window
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -213,6 +215,7 @@ def direct(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: "Tensor | None" = None,
+    window: Window | None = None,
 ) -> "Tensor":
     """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A query that sees no key gets NaN."""
     import torch
@@ -224,7 +227,7 @@ def direct(
         scores = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
         if bias is not None:
             scores = scores + bias
-        hidden = _hidden(scores, mask, causal, alignment, key_lengths)
+        hidden = _hidden(scores, mask, causal, alignment, key_lengths, window)
         if hidden is not None:
             scores = scores.masked_fill(hidden, -torch.inf)
         return torch.softmax(scores, dim=-1) @ value
@@ -241,6 +244,7 @@ def einsum(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: "Tensor | None" = None,
+    window: Window | None = None,
 ) -> "Tensor":
     """The formula as two einsums, the heads of a group along an axis of their own. A query that sees no key gets zeros."""
     import torch
@@ -252,7 +256,7 @@ def einsum(
         scores = products * (query.shape[-1] ** -0.5 if scale is None else scale)
         if bias is not None:
             scores = scores + bias
-        hidden = _hidden(scores, mask, causal, alignment, key_lengths)
+        hidden = _hidden(scores, mask, causal, alignment, key_lengths, window)
         if hidden is not None:
             scores = scores.masked_fill(hidden, -torch.inf)
         empty = (scores == -torch.inf).all(dim=-1, keepdim=True)
@@ -288,15 +292,20 @@ def _groups(query: "Tensor", key: "Tensor") -> int:
 
 
 def _hidden(
-    scores: "Tensor", mask: "Tensor | None", causal: bool, alignment: str, key_lengths: "Tensor | None"
+    scores: "Tensor", mask: "Tensor | None", causal: bool, alignment: str, key_lengths: "Tensor | None", window: Window | None
 ) -> "Tensor | None":
     """Where the scores (b, h, lq, lk) do not count, in a shape that broadcasts over them; None where all count."""
     import torch
 
     query_length, key_length = scores.shape[-2:]
     conditions = [] if mask is None else [~mask]
+    diagonal = key_length - query_length if alignment == "bottom-right" else 0
+    if window is not None:
+        far = query_length + key_length
+        left, right = (far if side is None else min(side, far) for side in window)
+        outside = torch.ones(query_length, key_length, dtype=torch.bool, device=scores.device)
+        conditions += [outside.tril(diagonal - left - 1), outside.triu(diagonal + right + 1)]
     if causal:
-        diagonal = key_length - query_length if alignment == "bottom-right" else 0
         conditions.append(torch.ones(query_length, key_length, dtype=torch.bool, device=scores.device).triu(diagonal + 1))
     if key_lengths is not None:
         conditions.append((torch.arange(key_length, device=scores.device) >= key_lengths[:, None])[:, None, None, :])
@@ -308,6 +317,8 @@ def _hidden(
 
 CONVENTIONS = {
     "CON-EMPTY-ROW": "nan",
+    "CON-WINDOW": "inclusive",
+    "CON-WINDOW-ALIGNMENT": "top-left",
     "CON-NAN-BEHIND-MASK-K": "contained",
     "CON-NAN-BEHIND-MASK-V": "leaks",
     "CON-INF-BEHIND-MASK-V": "leaks",
