@@ -158,6 +158,7 @@ def einsum(
     scale: float | None = None,
     key_lengths: "Array | None" = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> "Array":
     """The formula as two einsums. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
@@ -167,11 +168,16 @@ def einsum(
     visible = _visible(shape, mask, causal, alignment, key_lengths, window)
     full_bias = None if bias is None else np.broadcast_to(np.asarray(bias), shape)
     factor = np.float64(width**-0.5 if scale is None else scale)
-    output: Array = _compiled(_einsum)(query, key, value, visible, full_bias, factor)
+    output: Array = _compiled(_einsum)(query, key, value, visible, full_bias, factor, _number(softcap))
     return output
 
 
-def _einsum(query: "Array", key: "Array", value: "Array", visible: Any, bias: Any, factor: Any) -> "Array":
+def _number(value: float | None) -> Any:
+    """A number of which no compilation depends."""
+    return None if value is None else np.float64(value)
+
+
+def _einsum(query: "Array", key: "Array", value: "Array", visible: Any, bias: Any, factor: Any, softcap: Any) -> "Array":
     """(b, hq, lq, d), (b, hkv, lk, d), (b, hkv, lk, dv) → (b, hq, lq, dv), each step in the dtype of the inputs."""
     jnp = _jax().numpy
     batch, heads, query_length, width = query.shape
@@ -179,6 +185,9 @@ def _einsum(query: "Array", key: "Array", value: "Array", visible: Any, bias: An
     products = jnp.einsum("bngqd,bnkd->bngqk", grouped, key).reshape(batch, heads, query_length, -1)
     precise = jnp.promote_types(query.dtype, jnp.float32)  # the scale is not rounded to 16 bits
     scores = (products * jnp.asarray(factor, precise)).astype(query.dtype)
+    if softcap is not None:
+        cap = jnp.asarray(softcap, query.dtype)
+        scores = cap * jnp.tanh(scores / cap)
     if bias is not None:
         scores = scores + bias
     if visible is not None:
@@ -200,6 +209,7 @@ def multi_head(
     alignment: str = "top-left",
     key_lengths: "Array | None" = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> "Array":
     """Projects, splits into heads, attends as ``einsum`` does, merges and projects. Raises ValueError if heads do not divide."""
     for matrix in (weights.query, weights.value):
@@ -207,12 +217,18 @@ def multi_head(
             raise ValueError(f"a width of {matrix.shape[1]} cannot be split into {num_heads} heads")
     shape = (query.shape[0], num_heads, query.shape[1], key.shape[1])
     visible = _visible(shape, mask, causal, alignment, key_lengths, window)
-    output: Array = _compiled(_multi_head, 5)(query, key, value, weights.arrays(), visible, num_heads)
+    output: Array = _compiled(_multi_head, 5)(query, key, value, weights.arrays(), visible, num_heads, _number(softcap))
     return output
 
 
 def _multi_head(
-    query: "Array", key: "Array", value: "Array", weights: dict[str, "Array"], visible: Any, num_heads: int
+    query: "Array",
+    key: "Array",
+    value: "Array",
+    weights: dict[str, "Array"],
+    visible: Any,
+    num_heads: int,
+    softcap: Any,
 ) -> "Array":
     def project(x: "Array", role: str) -> "Array":
         product = x @ weights[role]
@@ -223,7 +239,7 @@ def _multi_head(
         return projected.reshape(*projected.shape[:2], num_heads, -1).swapaxes(1, 2)
 
     q, k, v = heads_of(query, "query"), heads_of(key, "key"), heads_of(value, "value")
-    merged = _einsum(q, k, v, visible, None, q.shape[-1] ** -0.5).swapaxes(1, 2).reshape(*query.shape[:2], -1)
+    merged = _einsum(q, k, v, visible, None, q.shape[-1] ** -0.5, softcap).swapaxes(1, 2).reshape(*query.shape[:2], -1)
     return project(merged, "output") if "output" in weights else merged
 
 

@@ -68,13 +68,14 @@ def direct(
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A query that sees no key gets zeros."""
     dtype = query.dtype
     query, key, value = _computable(query), _computable(key), _computable(value)
     key, value = _repeat_heads(key, query.shape[1]), _repeat_heads(value, query.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = _scaled(query @ key.swapaxes(-1, -2), scale, query.shape[-1])
+        scores = _capped(_scaled(query @ key.swapaxes(-1, -2), scale, query.shape[-1]), softcap)
         if bias is not None:
             scores = scores + _computable(bias)
         visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
@@ -96,6 +97,7 @@ def blocked(
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """Online softmax over tiles of keys (Milakov & Gimelshein 2018; Dao et al. 2022): never more than a tile of scores.
 
@@ -103,7 +105,7 @@ def blocked(
     A query that sees no key gets zeros.
     """
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
-    return _online(query, key, value, visible, bias, scale)[0]
+    return _online(query, key, value, visible, bias, scale, softcap)[0]
 
 
 def blocked_with_lse(
@@ -137,6 +139,7 @@ def einsum(
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """The formula as two calls of ``np.einsum``. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     dtype = query.dtype
@@ -145,7 +148,7 @@ def einsum(
     _demand_groups(heads, key.shape[1])
     grouped = query.reshape(batch, key.shape[1], -1, query_length, width)
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = _scaled(np.einsum("bngqd,bnkd->bngqk", grouped, key), scale, width)
+        scores = _capped(_scaled(np.einsum("bngqd,bnkd->bngqk", grouped, key), scale, width), softcap)
         full = (batch, heads, query_length, key.shape[2])
         if bias is not None:
             scores = scores + np.broadcast_to(_computable(bias), full).reshape(scores.shape)
@@ -170,12 +173,14 @@ def multi_head(
     alignment: str = "top-left",
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> Float[Array, "b lq model"]:
     """Projects, splits into heads, attends as ``direct`` does, merges and projects. Raises ValueError if heads do not divide."""
     with np.errstate(over="ignore", invalid="ignore"):
         q, k, v, outward = _heads(query, key, value, weights, num_heads)
         heads = direct(
             q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths, window=window,
+            softcap=softcap,
         )  # fmt: skip
         return outward(heads)
 
@@ -230,6 +235,7 @@ def _online(
     visible: Bool[Array, "*#b_hq_lq #lk"] | None,
     bias: Float[Array, "*#b_hq_lq #lk"] | None,
     scale: float | None,
+    softcap: float | None = None,
 ) -> tuple[Array, Array, Array]:
     """The output, and for each row the largest score and the sum of e^(score − that), in the type of the work."""
     dtype = query.dtype
@@ -249,7 +255,7 @@ def _online(
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, key_length, TILE):
             tile = slice(start, start + TILE)
-            scores = query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2)
+            scores = _capped(query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2), softcap)
             if bias is not None:
                 scores = scores + bias[..., tile].astype(work)
             if visible is not None:
@@ -326,6 +332,11 @@ def _scaled(products: Array, scale: float | None, width: int) -> Array:
     if products.dtype == np.float16:
         return (products * np.float32(factor)).astype(np.float16)
     return products * products.dtype.type(factor)
+
+
+def _capped(scores: Array, cap: float | None) -> Array:
+    """cap · tanh(scores / cap), where there is a cap."""
+    return scores if cap is None else scores.dtype.type(cap) * np.tanh(scores / scores.dtype.type(cap))
 
 
 def _softmax_with_zeros(scores: Array) -> Array:

@@ -216,6 +216,7 @@ def direct(
     scale: float | None = None,
     key_lengths: "Tensor | None" = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> "Tensor":
     """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A query that sees no key gets NaN."""
     import torch
@@ -225,6 +226,8 @@ def direct(
         if groups > 1:
             key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
         scores = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if softcap is not None:
+            scores = softcap * torch.tanh(scores / softcap)
         if bias is not None:
             scores = scores + bias
         hidden = _hidden(scores, mask, causal, alignment, key_lengths, window)
@@ -245,6 +248,7 @@ def einsum(
     scale: float | None = None,
     key_lengths: "Tensor | None" = None,
     window: Window | None = None,
+    softcap: float | None = None,
 ) -> "Tensor":
     """The formula as two einsums, the heads of a group along an axis of their own. A query that sees no key gets zeros."""
     import torch
@@ -254,6 +258,8 @@ def einsum(
         grouped = query.unflatten(1, (key.shape[1], _groups(query, key)))
         products = torch.einsum("bngqd,bnkd->bngqk", grouped, key).reshape(full)
         scores = products * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if softcap is not None:
+            scores = softcap * torch.tanh(scores / softcap)
         if bias is not None:
             scores = scores + bias
         hidden = _hidden(scores, mask, causal, alignment, key_lengths, window)
