@@ -159,6 +159,7 @@ def einsum(
     key_lengths: "Array | None" = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: "Array | None" = None,
 ) -> "Array":
     """The formula as two einsums. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
@@ -168,7 +169,7 @@ def einsum(
     visible = _visible(shape, mask, causal, alignment, key_lengths, window)
     full_bias = None if bias is None else np.broadcast_to(np.asarray(bias), shape)
     factor = np.float64(width**-0.5 if scale is None else scale)
-    output: Array = _compiled(_einsum)(query, key, value, visible, full_bias, factor, _number(softcap))
+    output: Array = _compiled(_einsum)(query, key, value, visible, full_bias, factor, _number(softcap), sinks)
     return output
 
 
@@ -177,7 +178,9 @@ def _number(value: float | None) -> Any:
     return None if value is None else np.float64(value)
 
 
-def _einsum(query: "Array", key: "Array", value: "Array", visible: Any, bias: Any, factor: Any, softcap: Any) -> "Array":
+def _einsum(
+    query: "Array", key: "Array", value: "Array", visible: Any, bias: Any, factor: Any, softcap: Any, sinks: Any
+) -> "Array":
     """(b, hq, lq, d), (b, hkv, lk, d), (b, hkv, lk, dv) → (b, hq, lq, dv), each step in the dtype of the inputs."""
     jnp = _jax().numpy
     batch, heads, query_length, width = query.shape
@@ -192,7 +195,10 @@ def _einsum(query: "Array", key: "Array", value: "Array", visible: Any, bias: An
         scores = scores + bias
     if visible is not None:
         scores = jnp.where(visible, scores, -jnp.inf)
-    weights = _jax().nn.softmax(scores, axis=-1).reshape(*grouped.shape[:4], -1)
+    if sinks is not None:
+        column = jnp.broadcast_to(sinks[None, :, None, None], (*scores.shape[:3], 1))
+        scores = jnp.concatenate((scores, column), axis=-1)
+    weights = _jax().nn.softmax(scores, axis=-1)[..., : key.shape[2]].reshape(*grouped.shape[:4], -1)
     output: Array = jnp.einsum("bngqk,bnkv->bngqv", weights, value).reshape(batch, heads, query_length, -1)
     return output
 
@@ -210,6 +216,7 @@ def multi_head(
     key_lengths: "Array | None" = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: "Array | None" = None,
 ) -> "Array":
     """Projects, splits into heads, attends as ``einsum`` does, merges and projects. Raises ValueError if heads do not divide."""
     for matrix in (weights.query, weights.value):
@@ -217,7 +224,7 @@ def multi_head(
             raise ValueError(f"a width of {matrix.shape[1]} cannot be split into {num_heads} heads")
     shape = (query.shape[0], num_heads, query.shape[1], key.shape[1])
     visible = _visible(shape, mask, causal, alignment, key_lengths, window)
-    output: Array = _compiled(_multi_head, 5)(query, key, value, weights.arrays(), visible, num_heads, _number(softcap))
+    output: Array = _compiled(_multi_head, 5)(query, key, value, weights.arrays(), visible, num_heads, _number(softcap), sinks)
     return output
 
 
@@ -229,6 +236,7 @@ def _multi_head(
     visible: Any,
     num_heads: int,
     softcap: Any,
+    sinks: Any,
 ) -> "Array":
     def project(x: "Array", role: str) -> "Array":
         product = x @ weights[role]
@@ -239,7 +247,7 @@ def _multi_head(
         return projected.reshape(*projected.shape[:2], num_heads, -1).swapaxes(1, 2)
 
     q, k, v = heads_of(query, "query"), heads_of(key, "key"), heads_of(value, "value")
-    merged = _einsum(q, k, v, visible, None, q.shape[-1] ** -0.5, softcap).swapaxes(1, 2).reshape(*query.shape[:2], -1)
+    merged = _einsum(q, k, v, visible, None, q.shape[-1] ** -0.5, softcap, sinks).swapaxes(1, 2).reshape(*query.shape[:2], -1)
     return project(merged, "output") if "output" in weights else merged
 
 

@@ -69,6 +69,7 @@ def direct(
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A query that sees no key gets zeros."""
     dtype = query.dtype
@@ -81,7 +82,7 @@ def direct(
         visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
         if visible is not None:
             scores = np.where(visible, scores, scores.dtype.type(-np.inf))
-        output = _softmax_with_zeros(scores) @ value
+        output = _softmax_with_zeros(_with_sinks(scores, sinks))[..., : key.shape[2]] @ value
     return output.astype(dtype, copy=False)
 
 
@@ -98,6 +99,7 @@ def blocked(
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """Online softmax over tiles of keys (Milakov & Gimelshein 2018; Dao et al. 2022): never more than a tile of scores.
 
@@ -105,7 +107,7 @@ def blocked(
     A query that sees no key gets zeros.
     """
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
-    return _online(query, key, value, visible, bias, scale, softcap)[0]
+    return _online(query, key, value, visible, bias, scale, softcap, sinks)[0]
 
 
 def blocked_with_lse(
@@ -119,10 +121,11 @@ def blocked_with_lse(
     alignment: str = "top-left",
     scale: float | None = None,
     key_lengths: Int[Array, " b"] | None = None,
+    sinks: Float[Array, " hq"] | None = None,
 ) -> tuple[Float[Array, "b hq lq dv"], Float[Array, "b hq lq"]]:
     """The same, and the log-sum-exp of each row, in float32 beside 16-bit inputs; −∞ of a query that sees no key."""
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
-    output, top, total = _online(query, key, value, visible, bias, scale)
+    output, top, total = _online(query, key, value, visible, bias, scale, sinks=sinks)
     with np.errstate(divide="ignore"):
         return output, (top + np.log(total)).reshape(query.shape[:3])
 
@@ -140,6 +143,7 @@ def einsum(
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
     """The formula as two calls of ``np.einsum``. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     dtype = query.dtype
@@ -155,8 +159,9 @@ def einsum(
         visible = visible_pairs(query_length, key.shape[2], mask, causal, alignment, key_lengths, window)
         if visible is not None:
             scores = np.where(np.broadcast_to(visible, full).reshape(scores.shape), scores, scores.dtype.type(-np.inf))
+        scores = _with_sinks(scores, None if sinks is None else sinks.reshape(scores.shape[1:3]))
         exponentials = np.exp(scores - scores.max(-1, keepdims=True))
-        weights = exponentials / exponentials.sum(-1, keepdims=True)
+        weights = (exponentials / exponentials.sum(-1, keepdims=True))[..., : key.shape[2]]
         output = np.einsum("bngqk,bnkv->bngqv", weights, value)
     return output.reshape(batch, heads, query_length, -1).astype(dtype, copy=False)
 
@@ -174,13 +179,14 @@ def multi_head(
     key_lengths: Int[Array, " b"] | None = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b lq model"]:
     """Projects, splits into heads, attends as ``direct`` does, merges and projects. Raises ValueError if heads do not divide."""
     with np.errstate(over="ignore", invalid="ignore"):
         q, k, v, outward = _heads(query, key, value, weights, num_heads)
         heads = direct(
             q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths, window=window,
-            softcap=softcap,
+            softcap=softcap, sinks=sinks,
         )  # fmt: skip
         return outward(heads)
 
@@ -236,6 +242,7 @@ def _online(
     bias: Float[Array, "*#b_hq_lq #lk"] | None,
     scale: float | None,
     softcap: float | None = None,
+    sinks: Float[Array, " hq"] | None = None,
 ) -> tuple[Array, Array, Array]:
     """The output, and for each row the largest score and the sum of e^(score − that), in the type of the work."""
     dtype = query.dtype
@@ -251,6 +258,9 @@ def _online(
 
     top = np.full((*group, 1), -np.inf, work)
     total = np.zeros((*group, 1), work)
+    if sinks is not None:  # as of a tile that was there before, of one key with V = 0
+        top[...] = sinks.astype(work).reshape(kv_heads, -1, 1, 1)
+        total[...] = 1
     output = np.zeros((*group, value.shape[3]), work)
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, key_length, TILE):
@@ -337,6 +347,14 @@ def _scaled(products: Array, scale: float | None, width: int) -> Array:
 def _capped(scores: Array, cap: float | None) -> Array:
     """cap · tanh(scores / cap), where there is a cap."""
     return scores if cap is None else scores.dtype.type(cap) * np.tanh(scores / scores.dtype.type(cap))
+
+
+def _with_sinks(scores: Float[Array, "*h lq lk"], sinks: Float[Array, "*h"] | None) -> Array:
+    """The scores with a column of sinks behind them, where there are any."""
+    if sinks is None:
+        return scores
+    column = np.broadcast_to(_computable(sinks).astype(scores.dtype)[..., None, None], (*scores.shape[:-1], 1))
+    return np.concatenate([scores, column], axis=-1)
 
 
 def _softmax_with_zeros(scores: Array) -> Array:

@@ -217,6 +217,7 @@ def direct(
     key_lengths: "Tensor | None" = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: "Tensor | None" = None,
 ) -> "Tensor":
     """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A query that sees no key gets NaN."""
     import torch
@@ -233,7 +234,7 @@ def direct(
         hidden = _hidden(scores, mask, causal, alignment, key_lengths, window)
         if hidden is not None:
             scores = scores.masked_fill(hidden, -torch.inf)
-        return torch.softmax(scores, dim=-1) @ value
+        return torch.softmax(_with_sinks(scores, sinks), dim=-1)[..., : key.shape[2]] @ value
 
 
 def einsum(
@@ -249,6 +250,7 @@ def einsum(
     key_lengths: "Tensor | None" = None,
     window: Window | None = None,
     softcap: float | None = None,
+    sinks: "Tensor | None" = None,
 ) -> "Tensor":
     """The formula as two einsums, the heads of a group along an axis of their own. A query that sees no key gets zeros."""
     import torch
@@ -265,8 +267,9 @@ def einsum(
         hidden = _hidden(scores, mask, causal, alignment, key_lengths, window)
         if hidden is not None:
             scores = scores.masked_fill(hidden, -torch.inf)
+        scores = _with_sinks(scores, sinks)
         empty = (scores == -torch.inf).all(dim=-1, keepdim=True)
-        weights = torch.softmax(scores, dim=-1).masked_fill(empty, 0.0)
+        weights = torch.softmax(scores, dim=-1)[..., : key.shape[2]].masked_fill(empty, 0.0)
         return torch.einsum("bngqk,bnkv->bngqv", weights.unflatten(1, grouped.shape[1:3]), value).flatten(1, 2)
 
 
@@ -295,6 +298,13 @@ def _groups(query: "Tensor", key: "Tensor") -> int:
     if heads % kv_heads:
         raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
     return heads // kv_heads
+
+
+def _with_sinks(scores: "Tensor", sinks: "Tensor | None") -> "Tensor":
+    """The scores (b, h, lq, lk) with a column of sinks (h) behind them, where there are any."""
+    import torch
+
+    return scores if sinks is None else torch.cat((scores, sinks[:, None, None].expand(*scores.shape[:3], 1)), dim=-1)
 
 
 def _hidden(
