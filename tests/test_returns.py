@@ -206,6 +206,7 @@ def test_a_run_says_which_output_is_wrong(tmp_path, function, wrong):
     assert "the lse matches fault lse-without-scale on" in " ".join(ended.stdout.split())
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "WRONG_VALUE of the lse" in page and "lse[" in page
+    assert "WRONG_VALUE of lse |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_a_run_of_who_returns_the_output_alone_has_the_lines_that_it_had(tmp_path):
