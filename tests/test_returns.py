@@ -36,7 +36,7 @@ def verdict_of(function: str, text: str, dtype: str = "float32"):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("function", ["all_three", "rounded", "in_another_order", "base_2"])
+@pytest.mark.parametrize("function", ["all_three", "rounded", "in_another_order", "base_2", "length_first"])
 def test_what_is_right_passes_in_every_dtype_that_it_may_have(function, dtype):
     assert verdict_of(function, MASKED, dtype).outcome is Outcome.PASS
 
