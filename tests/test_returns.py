@@ -163,6 +163,8 @@ def test_describe_says_what_is_returned_and_what_is_observed_of_it():
         ("unscaled_lse", "CON-LSE-BASE", "unscaled"),
         ("all_three", "CON-LSE-EMPTY-ROW", "minus-infinity"),
         ("base_2", "CON-LSE-EMPTY-ROW", "plus-infinity"),
+        ("all_three", "CON-WEIGHTS-EMPTY-ROW", "zeros"),
+        ("weights_before_masking", "CON-WEIGHTS-EMPTY-ROW", "shares"),
     ],
 )
 def test_conventions_of_the_log_sum_exp_are_observed(function, convention, answer):
