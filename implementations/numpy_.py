@@ -452,7 +452,7 @@ IMPLEMENTATIONS = (
             operation="multi_head_attention",
             returns=("output", "lse", "weights"),
             profile=_STEP_BY_STEP,
-            conventions={**_MASKING, **_LSE, "CON-WIDTH-REFUSED": "refused"},
+            conventions={**_MASKING, **_LSE, "CON-WEIGHTS-EMPTY-ROW": "zeros", "CON-WIDTH-REFUSED": "refused"},
         ),
         FRAMEWORK,
     ),

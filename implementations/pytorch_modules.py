@@ -95,13 +95,15 @@ def _support(empty_row: str) -> Support:
     )
 
 
+_HEADS = _support(empty_row="nan")
+
 IMPLEMENTATIONS = (
     Implementation("torch-mha", multihead(need_weights=False), _support(empty_row="zeros"), FRAMEWORK),
     Implementation("torch-mha-weights", multihead(need_weights=True), _support(empty_row="nan"), FRAMEWORK),
     Implementation(
         "torch-mha-head-weights",
         multihead(need_weights=True, of_heads=True),
-        replace(_support(empty_row="nan"), returns=("output", "weights")),
+        replace(_HEADS, returns=("output", "weights"), conventions={**_HEADS.conventions, "CON-WEIGHTS-EMPTY-ROW": "nan"}),
         FRAMEWORK,
     ),
 )

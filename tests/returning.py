@@ -145,3 +145,10 @@ def without_weights(query, key, value):
 
 def undeclared(query, key, value):
     return parts(query, key, value)[:2]
+
+
+@declaring("output", "lse", "weights", axes="blhd")
+def length_first(query, key, value, *, mask=None, causal=False):
+    """Right, its arrays (batch, length, heads, width); log-sum-exp and weights have heads first, as in FlashAttention."""
+    output, lse, weights = parts(*(array.swapaxes(1, 2) for array in (query, key, value)), mask, None, causal)
+    return [output.swapaxes(1, 2), lse, weights]

@@ -36,7 +36,7 @@ def verdict_of(function: str, text: str, dtype: str = "float32"):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("function", ["all_three", "rounded", "in_another_order", "base_2"])
+@pytest.mark.parametrize("function", ["all_three", "rounded", "in_another_order", "base_2", "length_first"])
 def test_what_is_right_passes_in_every_dtype_that_it_may_have(function, dtype):
     assert verdict_of(function, MASKED, dtype).outcome is Outcome.PASS
 
@@ -163,6 +163,8 @@ def test_describe_says_what_is_returned_and_what_is_observed_of_it():
         ("unscaled_lse", "CON-LSE-BASE", "unscaled"),
         ("all_three", "CON-LSE-EMPTY-ROW", "minus-infinity"),
         ("base_2", "CON-LSE-EMPTY-ROW", "plus-infinity"),
+        ("all_three", "CON-WEIGHTS-EMPTY-ROW", "zeros"),
+        ("weights_before_masking", "CON-WEIGHTS-EMPTY-ROW", "shares"),
     ],
 )
 def test_conventions_of_the_log_sum_exp_are_observed(function, convention, answer):
@@ -206,6 +208,7 @@ def test_a_run_says_which_output_is_wrong(tmp_path, function, wrong):
     assert "the lse matches fault lse-without-scale on" in " ".join(ended.stdout.split())
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "WRONG_VALUE of the lse" in page and "lse[" in page
+    assert "WRONG_VALUE of lse |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_a_run_of_who_returns_the_output_alone_has_the_lines_that_it_had(tmp_path):

@@ -17,7 +17,7 @@ from conformance.oracle.stages import Bounds, Flow
 from conformance.returned import LSE, WEIGHTS
 
 Array = np.ndarray
-_FAR = 700.0  # an error of a score whose exponential leaves the range of float64
+_FAR = 300.0  # an error of a score, beyond which weights that have vanished may count
 
 
 def log_sum_exp(flow: Flow) -> Array:
@@ -32,8 +32,7 @@ def error_of_log_sum_exp(flow: Flow, bounds: Bounds, returned: FloatType) -> Arr
     ``returned`` in some dtype."""
     unit, kind, weights = bounds.unit, flow.kind, flow.wide(flow.weights)
     lse, top = (np.where(np.isfinite(array), array, 0.0).astype(np.float64) for array in (log_sum_exp(flow), flow.top))
-    seen = weights > 0.0
-    farthest = np.where(seen, bounds.scores, 0.0).max(-1, keepdims=True, initial=0.0)
+    farthest = _farthest(flow, bounds)
     spread = np.log1p((weights * np.expm1(np.minimum(bounds.scores, _FAR))).sum(-1, keepdims=True))
     error = np.where(farthest > _FAR, farthest, spread)
     keys = flow.scores.shape[-1]
@@ -42,6 +41,12 @@ def error_of_log_sum_exp(flow: Flow, bounds: Bounds, returned: FloatType) -> Arr
     count: Array | int = keys if flow.visible is None else budget.visible_count(flow.visible, keys)
     lost = 2.0**-25 if kind.name == "float16" and unit.probabilities >= kind.unit_roundoff else 0.0
     return np.asarray(error + count * (budget.flush(kind, unit) + lost) + budget.smallest(returned, unit))
+
+
+def _farthest(flow: Flow, bounds: Bounds) -> Array:
+    """The largest error of a score in each row. (…, 1)"""
+    error = bounds.scores if flow.visible is None else np.where(flow.visible, bounds.scores, 0.0)
+    return np.asarray(error.max(-1, keepdims=True, initial=0.0))
 
 
 def weights_of(flow: Flow) -> Array:
@@ -57,7 +62,8 @@ def error_of_weights(flow: Flow, bounds: Bounds, returned: FloatType) -> Array:
     normaliser = (weights * np.exp(-bounds.scores)).sum(-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         moved = (lift * (1.0 - weights) + weights * (lift.sum(-1, keepdims=True) - lift)) / normaliser
-    moved = np.fmin(moved, np.maximum(weights, 1.0 - weights))
+    most = np.maximum(weights, 1.0 - weights)
+    moved = np.where(_farthest(flow, bounds) > _FAR, most, np.fmin(moved, most))
     if flow.visible is not None:
         moved = np.where(flow.visible, moved, 0.0)
     error = (returned.unit_roundoff + unit.probabilities) * weights

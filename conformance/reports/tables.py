@@ -8,6 +8,7 @@ from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.records import Case, Convention, ImplementationEntry, Item, Run, Share, shares
 from conformance.reports import tallies, unjudged
 from conformance.reports.format import NONE, short, sized
+from conformance.returned import OUTPUT
 
 SHOWN_REASONS = 3
 _MARKS = {
@@ -152,7 +153,7 @@ def _failure_row(item: Item, cases: list[Case]) -> tuple[str, ...]:
         "known" if item.status == "expected" else "UNEXPECTED",
         item.requirement,
         item.implementation,
-        str(item.outcome),
+        f"{item.outcome}{_beside(failed)}",
         _dtypes(item),
         f"{counts.failed} of {counts.golden + counts.designed + counts.random}",
         str(native),
@@ -160,6 +161,12 @@ def _failure_row(item: Item, cases: list[Case]) -> tuple[str, ...]:
         NONE if largest is None else short(largest),
         item.reason,
     )
+
+
+def _beside(failed: list[Case]) -> str:
+    """Of which further outputs all failures are."""
+    outputs = sorted({case.output or OUTPUT for case in failed})
+    return "" if not outputs or OUTPUT in outputs else f" of {' and '.join(outputs)}"
 
 
 def _dtypes(item: Item) -> str:

@@ -1,13 +1,15 @@
-"""Conventions on the log-sum-exp: to which base it is, and what it is of a row that sees no key."""
+"""Conventions on what is returned beside the output: to which base the log-sum-exp is, and what a row that sees no key gives."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from conformance.oracle import truth_of
 from conformance.problem import Recipe
-from conformance.returned import LSE
+from conformance.returned import LSE, WEIGHTS
 from conformance.specification.asking import (
+    COARSE,
     IN_DTYPES,
     MULTI_HEAD_SELF,
     OTHER,
@@ -36,16 +38,37 @@ def _base(ask: Ask, problem: KeyProblem) -> str:
     return next((answer for answer, meant in meanings.items() if resembles(got, meant)), "other")
 
 
-def _empty_row(ask: Ask, problem: KeyProblem) -> str:
-    """What two calls answer."""
-    assert problem.mask is not None
-    emptied = problem.but(mask=replace(Recipe("empty-rows", seed=1), form=problem.mask.form))
-    first, second = (ask(emptied).astype(np.float64)[..., ::3] for _ in range(2))
-    answer = _of_rows(first)
-    return answer if answer == _of_rows(second) else "unstable"
+def _empty_row(axis: int, read: Callable[[np.ndarray], str]) -> Callable[[Ask, KeyProblem], str]:
+    """What two calls answer; rows lie along ``axis``."""
+
+    def answer(ask: Ask, problem: KeyProblem) -> str:
+        assert problem.mask is not None
+        emptied = problem.but(mask=replace(Recipe("empty-rows", seed=1), form=problem.mask.form))
+        rows = np.arange(0, problem.query_length, 3)
+        first, second = (read(np.take(ask(emptied).astype(np.float64), rows, axis)) for _ in range(2))
+        return first if first == second else "unstable"
+
+    return answer
 
 
-def _of_rows(rows: np.ndarray) -> str:
+def _questions(read: Callable[[Ask, KeyProblem], str]) -> dict[str, Question]:
+    return {
+        "attention": Question(problems=lambda: masked(attention_problems(), "b1qk"), read=read, places=_PLACES),
+        "multi_head_attention": Question(
+            problems=lambda: masked(multi_head_problems(), "b1qk"), read=read, places=(*IN_DTYPES, *MULTI_HEAD_SELF)
+        ),
+    }
+
+
+def _of_weights(rows: np.ndarray) -> str:
+    if np.isnan(rows).all():
+        return "nan"
+    if (rows == 0.0).all():
+        return "zeros"
+    return "shares" if (rows >= 0.0).all() and (np.abs(rows.sum(-1) - 1.0) <= COARSE).all() else "other"
+
+
+def _of_lse(rows: np.ndarray) -> str:
     alike = {
         "minus-infinity": rows == -np.inf,
         "plus-infinity": rows == np.inf,
@@ -89,12 +112,22 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
             "other": OTHER,
         },
         legitimate=frozenset({"minus-infinity", "plus-infinity", "zero", "low", "nan"}),
-        questions={
-            "attention": Question(problems=lambda: masked(attention_problems(), "b1qk"), read=_empty_row, places=_PLACES),
-            "multi_head_attention": Question(
-                problems=lambda: masked(multi_head_problems(), "b1qk"), read=_empty_row, places=(*IN_DTYPES, *MULTI_HEAD_SELF)
-            ),
-        },
+        questions=_questions(_empty_row(-1, _of_lse)),
         output=LSE,
+    ),
+    Convention(
+        id="CON-WEIGHTS-EMPTY-ROW",
+        question="What are the weights of a query from which every key is hidden?",
+        source="As of the output, CON-EMPTY-ROW; pytorch#103963",
+        answers={
+            "zeros": "0",
+            "shares": "numbers that add up to 1, as a finite fill gives",
+            "nan": "NaN, as softmax over nothing but −∞ gives",
+            "unstable": "something else in each call",
+            "other": OTHER,
+        },
+        legitimate=frozenset({"zeros", "shares", "nan"}),
+        questions=_questions(_empty_row(-2, _of_weights)),
+        output=WEIGHTS,
     ),
 )
