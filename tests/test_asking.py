@@ -288,3 +288,16 @@ def test_a_budget_of_shapes_leaves_out_what_is_beyond_it():
         subject.demand_affordable(parse(PLAIN.replace("width=4", "width=5")))
     free = Subject(Implementation("mine", lambda query, key, value: query, Support(), NUMPY))
     assert free.demand_affordable(parse(PLAIN.replace("width=4", "width=5"))) is None
+
+
+def test_all_ways_of_asking_rest_on_what_is_observed():
+    def function(query, key, value, *, causal=False):
+        return DIRECT(query, key, value, causal=causal, alignment="bottom-right")
+
+    subject = Subject(Implementation("mine", function, Support(), NUMPY))
+    assert [str(route) for route in subject.routes(parse(f"{PLAIN} causal=bottom-right"))] == ["native"]
+    assert subject.conventions["CON-ALIGNMENT"] == "bottom-right"
+    with pytest.raises(Unsupported, match="causal top-left"):
+        subject.routes(parse(f"{PLAIN} causal=top-left"))
+    grouped = parse("attention batch=1 heads=4/2 length=5 width=4 dtype=float32 values=spread.1#1")
+    assert [str(route) for route in subject.routes(grouped)] == ["native", "grouped-heads=repeat"]

@@ -238,13 +238,18 @@ def test_a_seed_draws_the_same_rows_everywhere(length, seed, number, total):
     assert (len(rows), int(rows.sum())) == (number, total)
 
 
-def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(monkeypatch):
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "",
+        "mask=random.1:bhqk#3 bias=gaussian.1:1hqk#3 causal=bottom-right lengths=80,90",
+        "mask=random.1:qk#3 bias=gaussian.1:bhqk#3",
+    ],
+)
+def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(asked, monkeypatch):
     from conformance.oracle import attention as oracle
 
-    text = (
-        "attention batch=2 heads=6/2 length=70/90 width=8/8 dtype=float32 values=spread.1#3 mask=random.1:bhqk#3 "
-        "bias=gaussian.1:1hqk#3 causal=bottom-right lengths=80,90"
-    )
+    text = f"attention batch=2 heads=6/2 length=70/90 width=8/8 dtype=float32 values=spread.1#3 {asked}"
     inputs = materialise(parse(text))
     monkeypatch.setattr(budget, "EXACT", 0)  # which of two bounds is taken depends on how much is computed at once
     whole = expect(inputs, "strict")

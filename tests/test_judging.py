@@ -146,6 +146,14 @@ def test_outputs_that_are_not_finite_agree_with_themselves():
     assert not agree(np.array([[np.inf, 0.0]], np.float32), np.array([[-np.inf, 0.0]], np.float32), due())
 
 
+def test_numbers_that_leave_the_range_warn_nobody():
+    largest = np.finfo(np.float64).max
+    expected = Expected(np.zeros((1, 2)), np.full((1, 2), 0.25), np.array([[True, True]]), (1, 2), "float64", None)
+    with np.errstate(all="raise"):
+        assert not agree(np.array([[largest, 0.0]]), np.array([[-largest, 0.0]]), expected)
+        assert agree(np.array([[np.inf, 0.0]]), np.array([[np.inf, 0.0]]), expected)
+
+
 def test_outputs_of_a_wrong_form_agree_bit_by_bit():
     first = np.zeros((1, 2), np.float64)
     assert not agree(first, np.zeros((1, 2), np.float32), due())
