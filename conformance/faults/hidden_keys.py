@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.dtypes import float_type
-from conformance.faults.grammar import HEAD, MASK, OUT, Way, computed, fault, layer, output, unhidden
+from conformance.faults.grammar import HEAD, MASK, MULTI_HEAD, OUT, Way, computed, fault, output, unhidden
 from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.steps import add_bias, attend, divide, finite_top, multi_head, softmax
 from conformance.inputs import AttentionInputs, MultiHeadInputs
@@ -173,7 +173,7 @@ FAULTS: tuple[Fault, ...] = (
         )
     ),
     fault("multi-head-empty-row-gives-one", "gives 1 in a row that sees no key, in multi-head attention",
-          computed(_one_in_layer, operation=layer().operation), HEAD(34), EMPTY),
+          computed(_one_in_layer, operation=MULTI_HEAD), HEAD(34), EMPTY),
     # Counts of visible keys
     *(
         fault(f"visible-count-in-{bits}-bits",
