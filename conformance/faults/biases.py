@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from conformance.dtypes import round_to
-from conformance.faults.grammar import HALF, MASK, TO_16, WIDE, Way, along_axis, bias, computed, fault, full_size, is_form
+from conformance.faults.grammar import HALF, MASK, TO_16, WIDE, Way, along_axis, bias, fault, full_size, is_form, where_asked
 from conformance.faults.masks import as_keys, is_column, transposed
 from conformance.faults.model import Fault
 from conformance.faults.steps import attend
@@ -28,14 +28,6 @@ MINUS_INFINITY = ("memory-compressed-attention: https://github.com/lucidrains/me
 AS_BINARY = ("tinytorch: https://github.com/harvard-edge/cs249r_book/pull/1785",)
 NARROW = ("pytorch: https://github.com/pytorch/pytorch/pull/196118",)
 ADDED, FORMS = MASK(7, 19, 20), MASK(7)
-
-
-def _computed(compute: Callable[[AttentionInputs, Bias], Array]) -> Way:
-    """Computed from the inputs and from the bias in float64 that they have."""
-    return computed(
-        lambda inputs: attend(inputs) if inputs.bias is None else compute(inputs, inputs.bias.astype(np.float64)),
-        needs=frozenset({"bias"}),
-    )
 
 
 def _finite(change: Callable[[Bias], Bias]) -> Way:
@@ -84,11 +76,11 @@ def _read_as_query(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 FAULTS: tuple[Fault, ...] = (
-    fault("bias-after-softmax", "adds the bias to the weights after softmax", _computed(_after_softmax), ADDED),
+    fault("bias-after-softmax", "adds the bias to the weights after softmax", where_asked("bias", _after_softmax), ADDED),
     fault("bias-multiplied", "multiplies scores by the bias",
-          _computed(lambda x, b: attend(x, bias=lambda scores, x: scores * np.where(np.isfinite(b), b, 1.0))), ADDED + MASK(34),
-          MULTIPLIED),
-    fault("bias-read-as-binary-mask", "takes an additive mask, 0 or −∞, for one of 1 and 0", _computed(_as_binary_mask),
+          where_asked("bias", lambda x, b: attend(x, bias=lambda scores, x: scores * np.where(np.isfinite(b), b, 1.0))),
+          ADDED + MASK(34), MULTIPLIED),
+    fault("bias-read-as-binary-mask", "takes an additive mask, 0 or −∞, for one of 1 and 0", where_asked("bias", _as_binary_mask),
           MASK(7, 8), AS_BINARY),
     fault("bias-hides-where-not-zero", "hides keys whose bias is not 0", bias(lambda b, _: np.where(b == 0, 0.0, -np.inf)), FORMS,
           ("R torch (mlverse): https://github.com/mlverse/torch/pull/1208",)),
@@ -98,7 +90,7 @@ FAULTS: tuple[Fault, ...] = (
     fault("bias-minus-infinity-as-zero", "adds 0 where the bias is −∞", bias(lambda b, _: np.where(np.isneginf(b), 0.0, b)),
           MASK(8)),
     fault("bias-minus-infinity-sign-lost", "adds +∞ where the bias is −∞",
-          _computed(lambda x, b: attend(x.but(bias=np.where(np.isneginf(b), np.inf, b)))), MASK(8), MINUS_INFINITY),
+          where_asked("bias", lambda x, b: attend(x.but(bias=np.where(np.isneginf(b), np.inf, b)))), MASK(8), MINUS_INFINITY),
     fault("bias-in-bfloat16", "rounds the bias to bfloat16", _rounded("bfloat16"), ADDED, NARROW, dtypes=TO_16),
     fault("bias-in-float16", "rounds the bias to float16", _rounded("float16"), ADDED, NARROW, dtypes=WIDE),
     fault("bias-read-in-dtype-of-query", "reads a bias of another dtype as if it were in that of the inputs",

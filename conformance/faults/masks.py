@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.faults.grammar import HEAD, MASK, Way, along_axis, computed, fault, has_axes, inputs, is_form, mask, stages
+from conformance.faults.grammar import HEAD, MASK, Way, along_axis, fault, has_axes, inputs, is_form, mask, stages, where_asked
 from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend
 from conformance.inputs import AttentionInputs
@@ -56,7 +56,7 @@ def _column(column: int, shown: bool) -> Way:
 
 
 def _of_keys(change: Callable[[Mask], Array]) -> Way:
-    """Masks that tell keys apart, changed."""
+    """Masks that tell keys changed."""
     return mask(lambda mask, _: mask if mask.shape[-1] == 1 else change(mask))
 
 
@@ -155,14 +155,6 @@ def _as_number(change: Callable[[Mask], Mask]) -> Way:
     return Way(rewrite=rewrite, needs=frozenset({"mask"}))
 
 
-def _without(compute: Callable[[AttentionInputs, Mask], Array]) -> Way:
-    """Computed from the inputs without the mask, and the mask."""
-    return computed(
-        lambda inputs: attend(inputs) if inputs.mask is None else compute(inputs.but(mask=None), four_axes(inputs.mask)),
-        needs=frozenset({"mask"}),
-    )
-
-
 def _renormalised(inputs: AttentionInputs, mask: Mask) -> Array:
     def weights(right: Array) -> Array:
         left = right * mask
@@ -170,7 +162,7 @@ def _renormalised(inputs: AttentionInputs, mask: Mask) -> Array:
             left = np.where(left < SMALLEST, 0.0, left)
         return left / left.sum(-1, keepdims=True)
 
-    return attend(inputs, weights=weights)
+    return attend(inputs.but(mask=None), weights=weights)
 
 
 def _one_added(inputs: AttentionInputs) -> AttentionInputs:
@@ -257,12 +249,14 @@ FAULTS: tuple[Fault, ...] = (
           BROADCAST),
     # Effects
     fault("mask-multiplied-before-softmax", "multiplies scores by the mask as 0 and 1, so that hidden keys have the score 0",
-          _without(lambda x, m: attend(x, bias=lambda scores, x: add_bias(scores * m, x))), MASK(1, 2, 3, 4, 5), MULTIPLIED),
+          where_asked("mask", lambda x, m: attend(x.but(mask=None), bias=lambda scores, x: add_bias(scores * m, x))),
+          MASK(1, 2, 3, 4, 5), MULTIPLIED),
     fault("mask-multiplied-after-softmax", "multiplies weights by the mask after softmax, so that those left do not sum to 1",
-          _without(lambda x, m: attend(x, weights=lambda right: right * m)), MASK(1, 2, 3, 4, 5), AFTER_SOFTMAX),
+          where_asked("mask", lambda x, m: attend(x.but(mask=None), weights=lambda right: right * m)), MASK(1, 2, 3, 4, 5),
+          AFTER_SOFTMAX),
     fault("mask-after-softmax-renormalised",
           "hides keys after softmax and divides by what is left, which is nothing where a hidden score is far the largest",
-          _without(_renormalised), MASK(22), AFTER_SOFTMAX),
+          where_asked("mask", _renormalised), MASK(22), AFTER_SOFTMAX),
     fault("mask-added-as-number", "adds a boolean mask to the scores as 0 and 1 instead of hiding keys by it",
           _as_number(lambda m: m), FORMS, ADDED),
     fault("mask-added-as-number-inverted", "adds 1 to the scores of hidden keys instead of hiding them", _as_number(np.invert),
