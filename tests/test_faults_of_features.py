@@ -38,7 +38,14 @@ class First(Feature):
             requirements={"attention": ("ATT-MASK-001",), "multi_head_attention": ("ATT-HEAD-023",)},
             rewrite=lambda inputs: inputs if inputs.first is None else inputs.but(first=inputs.first + 1),
         )
-        return (one_more,)
+        without_bias = Wrong(
+            id="first-drops-bias",
+            sentence="adds no bias",
+            requirements={"attention": ("ATT-MASK-001",)},
+            needs=frozenset({"bias"}),
+            chain=lambda stages: tuple(stage for stage in stages if stage.name != "bias"),
+        )
+        return one_more, without_bias
 
 
 @pytest.fixture
@@ -70,6 +77,7 @@ def test_faults_are_made_for_it_in_both_operations(known):
     made |= {
         "mask-or-first",
         "first-one-more",
+        "first-drops-bias",
         "multi-head-first-ignored",
         "multi-head-first-sticks",
         "multi-head-first-one-more",
@@ -89,6 +97,12 @@ def test_what_is_left_out_is_left_out_and_nothing_else(known, plain):
     np.testing.assert_array_equal(known["mask-dropped-with-first"].output(asked), compute(first_keys(plain.but(mask=None), 5)))
     united = plain.mask | (np.arange(13) < 5)
     np.testing.assert_array_equal(known["mask-or-first"].output(asked), compute(plain.but(mask=united)))
+
+
+def test_it_may_bring_another_chain_of_stages(known, plain):
+    asked = plain.but(first=5, bias=np.arange(13.0)[None])
+    assert known["first-drops-bias"].needs == {"first", "bias"}
+    np.testing.assert_array_equal(known["first-drops-bias"].output(asked), compute(first_keys(plain, 5)))
 
 
 def test_it_reaches_every_computation(known, plain):

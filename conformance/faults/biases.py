@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from conformance.dtypes import round_to
-from conformance.faults.grammar import HALF, MASK, TO_16, WIDE, Way, bias, computed, fault, full_size, has_axes, is_form
+from conformance.faults.grammar import HALF, MASK, TO_16, WIDE, Way, along_axis, bias, fault, full_size, is_form, where_asked
+from conformance.faults.masks import as_keys, is_column, transposed
 from conformance.faults.model import Fault
 from conformance.faults.steps import attend
 from conformance.inputs import AttentionInputs
@@ -27,14 +28,6 @@ MINUS_INFINITY = ("memory-compressed-attention: https://github.com/lucidrains/me
 AS_BINARY = ("tinytorch: https://github.com/harvard-edge/cs249r_book/pull/1785",)
 NARROW = ("pytorch: https://github.com/pytorch/pytorch/pull/196118",)
 ADDED, FORMS = MASK(7, 19, 20), MASK(7)
-
-
-def _computed(compute: Callable[[AttentionInputs, Bias], Array]) -> Way:
-    """Computed from the inputs and from the bias in float64 that they have."""
-    return computed(
-        lambda inputs: attend(inputs) if inputs.bias is None else compute(inputs, inputs.bias.astype(np.float64)),
-        needs=frozenset({"bias"}),
-    )
 
 
 def _finite(change: Callable[[Bias], Bias]) -> Way:
@@ -57,31 +50,9 @@ def _as_binary_mask(inputs: AttentionInputs, bias: Bias) -> Array:
     return attend(inputs, bias=added)
 
 
-def _transposed(bias: Bias, inputs: AttentionInputs) -> Bias:
-    if not has_axes(bias, inputs, "qk"):
-        return bias
-    return bias.reshape(*bias.shape[:2], bias.shape[3], bias.shape[2]).swapaxes(-1, -2)
-
-
-def _column_on_keys(bias: Bias, inputs: AttentionInputs) -> Bias:
-    """A bias of queries alone, (B, H, Lq, 1), on keys; keys beyond its end get none."""
-    if bias.shape[3] != 1 or bias.shape[2] == 1:
-        return bias
-    keys = np.zeros((*bias.shape[:2], 1, inputs.key.shape[2]))
-    known = min(keys.shape[3], bias.shape[2])
-    keys[:, :, 0, :known] = bias[:, :, :known, 0]
-    return keys
-
-
 def _aligned_at_the_end(bias: Bias, inputs: AttentionInputs) -> Bias:
     """Columns counted from the last key, as if the bias were that of the last queries."""
     return np.roll(full_size(bias, inputs), inputs.key.shape[2] - inputs.query.shape[2], axis=-1)
-
-
-def _from_key_64(bias: Bias, inputs: AttentionInputs) -> Bias:
-    changed = full_size(bias, inputs)
-    changed[..., 64:] = 0.0
-    return changed
 
 
 def _ignored_in(axes: str) -> Way:
@@ -105,11 +76,11 @@ def _read_as_query(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 FAULTS: tuple[Fault, ...] = (
-    fault("bias-after-softmax", "adds the bias to the weights after softmax", _computed(_after_softmax), ADDED),
+    fault("bias-after-softmax", "adds the bias to the weights after softmax", where_asked("bias", _after_softmax), ADDED),
     fault("bias-multiplied", "multiplies scores by the bias",
-          _computed(lambda x, b: attend(x, bias=lambda scores, x: scores * np.where(np.isfinite(b), b, 1.0))), ADDED + MASK(34),
-          MULTIPLIED),
-    fault("bias-read-as-binary-mask", "takes an additive mask, 0 or −∞, for one of 1 and 0", _computed(_as_binary_mask),
+          where_asked("bias", lambda x, b: attend(x, bias=lambda scores, x: scores * np.where(np.isfinite(b), b, 1.0))),
+          ADDED + MASK(34), MULTIPLIED),
+    fault("bias-read-as-binary-mask", "takes an additive mask, 0 or −∞, for one of 1 and 0", where_asked("bias", _as_binary_mask),
           MASK(7, 8), AS_BINARY),
     fault("bias-hides-where-not-zero", "hides keys whose bias is not 0", bias(lambda b, _: np.where(b == 0, 0.0, -np.inf)), FORMS,
           ("R torch (mlverse): https://github.com/mlverse/torch/pull/1208",)),
@@ -119,7 +90,7 @@ FAULTS: tuple[Fault, ...] = (
     fault("bias-minus-infinity-as-zero", "adds 0 where the bias is −∞", bias(lambda b, _: np.where(np.isneginf(b), 0.0, b)),
           MASK(8)),
     fault("bias-minus-infinity-sign-lost", "adds +∞ where the bias is −∞",
-          _computed(lambda x, b: attend(x.but(bias=np.where(np.isneginf(b), np.inf, b)))), MASK(8), MINUS_INFINITY),
+          where_asked("bias", lambda x, b: attend(x.but(bias=np.where(np.isneginf(b), np.inf, b)))), MASK(8), MINUS_INFINITY),
     fault("bias-in-bfloat16", "rounds the bias to bfloat16", _rounded("bfloat16"), ADDED, NARROW, dtypes=TO_16),
     fault("bias-in-float16", "rounds the bias to float16", _rounded("float16"), ADDED, NARROW, dtypes=WIDE),
     fault("bias-read-in-dtype-of-query", "reads a bias of another dtype as if it were in that of the inputs",
@@ -132,16 +103,17 @@ FAULTS: tuple[Fault, ...] = (
     fault("bias-of-previous-key", "reads the bias one column to the left", bias(lambda b, _: np.roll(b, 1, -1)), ADDED),
     fault("bias-of-next-query", "reads the next row of the bias", bias(lambda b, _: np.roll(b, -1, -2)), ADDED),
     fault("bias-of-previous-query", "reads the row before in the bias", bias(lambda b, _: np.roll(b, 1, -2)), ADDED),
-    fault("bias-transposed", "exchanges queries and keys of the bias", bias(_transposed), ADDED),
+    fault("bias-transposed", "exchanges queries and keys of the bias", bias(transposed), ADDED),
     fault("bias-heads-before-batch", "reads the bias's first two axes as (heads, batch)",
           bias(lambda b, _: b.reshape(b.shape[1], b.shape[0], *b.shape[2:]).swapaxes(0, 1)), FORMS, WRONG_HEAD),
     fault("bias-of-keys-on-queries", "adds a bias of shape (B, 1, 1, Lk) by query instead of by key",  # where it does nothing
           bias(lambda b, _: np.zeros_like(b) if b.shape[2] == 1 else b), FORMS, LENGTHS[:1]),
-    fault("bias-of-queries-on-keys", "adds a bias of shape (B, H, Lq, 1) by key instead of by query", bias(_column_on_keys),
-          MASK(7, 34), LENGTHS[:1]),
+    fault("bias-of-queries-on-keys", "adds a bias of shape (B, H, Lq, 1) by key instead of by query",
+          bias(lambda b, x: as_keys(b, x, 0.0) if is_column(b) else b), MASK(7, 34), LENGTHS[:1]),
     fault("bias-aligned-at-the-end", "moves the bias by Lk − Lq columns where the lengths differ", bias(_aligned_at_the_end),
           FORMS, LENGTHS[1:]),
-    fault("bias-ignored-from-key-64", "leaves the bias out from key 64 on", bias(_from_key_64), FORMS),
+    fault("bias-ignored-from-key-64", "leaves the bias out from key 64 on",
+          bias(lambda b, x: np.where(along_axis(x, "k") >= 64, 0.0, b)), FORMS),
     *(
         fault(f"bias-ignored-in-form-{form}", f"leaves out biases of shape {shape}", _ignored_in(axes), FORMS, BROADCAST)
         for form, axes, shape in (

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from conformance.dtypes import round_to
-from conformance.faults.grammar import HEAD, MASK, OUT, Way, along_axis, computed, fault, inputs, narrowed
+from conformance.faults.grammar import HEAD, MASK, OUT, Way, along_axis, fault, inputs, narrowed, where_asked
 from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend
 from conformance.features.causal import offset as causal_offset
@@ -91,17 +91,6 @@ def _tiled(size: int, last: bool) -> Way:
     return limit(lambda i, j, o, x: j <= i // size * size + last * (size - 1) + o)
 
 
-def _multiplied(compute: Callable[[AttentionInputs, Array], Array]) -> Way:
-    """Computed from the inputs without the limit, and the triangle."""
-
-    def whole(inputs: AttentionInputs) -> Array:
-        if inputs.causal == "none":
-            return attend(inputs)
-        return compute(inputs.but(causal="none"), _pairs(inputs, lambda i, j, o, x: j <= i + o))
-
-    return computed(whole, needs=CAUSAL)
-
-
 def _batch_row(inputs: AttentionInputs) -> Array:
     return along_axis(inputs, "b")
 
@@ -149,9 +138,11 @@ FAULTS: tuple[Fault, ...] = (
     fault("causal-window-of-64", "shows the last 64 keys up to a query's own instead of all",
           limit(lambda i, j, o, x: (j <= i + o) & (j > i + o - 64)), MASK(36)),
     fault("causal-multiplied-after-softmax", "multiplies weights by the causal triangle after softmax",
-          _multiplied(lambda x, kept: attend(x, weights=lambda right: right * kept)), TRIANGLE, AFTER_SOFTMAX),
+          where_asked("causal", lambda x, kept: attend(x.but(causal="none"), weights=lambda right: right * kept)), TRIANGLE,
+          AFTER_SOFTMAX),
     fault("causal-multiplied-before-softmax", "multiplies scores by the causal triangle as 0 and 1",
-          _multiplied(lambda x, kept: attend(x, bias=lambda scores, x: add_bias(scores * kept, x))), TRIANGLE, MULTIPLIED),
+          where_asked("causal", lambda x, kept: attend(x.but(causal="none"), bias=lambda scores, x: add_bias(scores * kept, x))),
+          TRIANGLE, MULTIPLIED),
     # Where lengths differ
     *(
         fault(f"causal-{name}", sentence, way, requirements, sources, "cross-length")

@@ -135,6 +135,29 @@ def output(change: Callable[[Any, Array], Array]) -> Way:
     return Way(compute=lambda inputs: change(inputs, attend(inputs)))
 
 
+def where_asked(name: str, compute: Callable[[AttentionInputs, Any], Array]) -> Way:
+    """Another computation where ``name`` is asked for: of the inputs, and of what it is (a mask as four axes, a bias in float64,
+    causal as its triangle)."""
+    of = next(feature for feature in features(ATTENTION) if feature.argument == name)
+
+    def own(inputs: AttentionInputs) -> Array:
+        if not of.is_asked(inputs):
+            return attend(inputs)
+        given = getattr(inputs, name)
+        if name == "causal":
+            given = of.visible(inputs, 0, inputs.query.shape[2])
+        elif name in ("mask", "bias"):
+            given = four_axes(given).astype(np.float64 if name == "bias" else bool)
+        return compute(inputs, given)
+
+    return Way(compute=own, needs=frozenset({of.name}))
+
+
+def layer_output(change: Callable[[MultiHeadInputs, Array], Array]) -> Way:
+    """Another output of multi-head attention, made of the inputs and the right one."""
+    return Way(compute=lambda inputs: change(inputs, multi_head(inputs)), operation=MULTI_HEAD)
+
+
 def layer(**own: Any) -> Way:
     """Multi-head attention with other steps (see ``steps.multi_head``)."""
     return Way(compute=lambda inputs: multi_head(inputs, **own), operation=MULTI_HEAD)

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.dtypes import float_type
-from conformance.faults.grammar import HEAD, MASK, OUT, Way, computed, fault, layer, output, unhidden
+from conformance.faults.grammar import HEAD, MASK, OUT, Way, computed, fault, layer_output, output, unhidden
 from conformance.faults.model import ALL_DTYPES, Fault
-from conformance.faults.steps import add_bias, attend, divide, finite_top, multi_head, softmax
+from conformance.faults.steps import add_bias, attend, divide, finite_top, softmax
 from conformance.inputs import AttentionInputs, MultiHeadInputs
 from conformance.visibility import tokens_as_heads, visible_block, visible_pairs
 
@@ -105,10 +105,9 @@ def _first_value(inputs: AttentionInputs) -> Float[Array, "b h 1 dv"]:
     return np.repeat(inputs.value[:, :, :1], inputs.query.shape[1] // inputs.value.shape[1], axis=1)
 
 
-def _one_in_layer(inputs: MultiHeadInputs) -> Array:
-    output = multi_head(inputs)
-    output[np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3)))] = 1.0
-    return output
+def _one_in_layer(inputs: MultiHeadInputs, right: Array) -> Array:
+    empty = np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3), keepdims=True))
+    return np.where(empty[:, 0], right.dtype.type(1), right)
 
 
 def _count_wraps(bits: int) -> Rows:
@@ -173,7 +172,7 @@ FAULTS: tuple[Fault, ...] = (
         )
     ),
     fault("multi-head-empty-row-gives-one", "gives 1 in a row that sees no key, in multi-head attention",
-          computed(_one_in_layer, operation=layer().operation), HEAD(34), EMPTY),
+          layer_output(_one_in_layer), HEAD(34), EMPTY),
     # Counts of visible keys
     *(
         fault(f"visible-count-in-{bits}-bits",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.faults.grammar import HEAD, MASK, Way, computed, fault, full_size, has_axes, inputs, is_form, mask, stages
+from conformance.faults.grammar import HEAD, MASK, Way, along_axis, fault, has_axes, inputs, is_form, mask, stages, where_asked
 from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend
 from conformance.inputs import AttentionInputs
@@ -49,28 +49,20 @@ SMALLEST = 2.0**-149  # of float32: what lies below vanishes where weights are k
 
 
 def _column(column: int, shown: bool) -> Way:
-    def change(mask: Mask, inputs: AttentionInputs) -> Mask:
-        changed = full_size(mask, inputs)
-        changed[..., column] = shown
-        return changed
-
-    return mask(change)
+    """A column that is always shown or hidden, counted from the end where it is negative."""
+    if shown:
+        return mask(lambda m, x: m | (along_axis(x, "k") == column % x.key.shape[2]))
+    return mask(lambda m, x: m & (along_axis(x, "k") != column % x.key.shape[2]))
 
 
 def _of_keys(change: Callable[[Mask], Array]) -> Way:
-    """Masks that tell keys apart, changed."""
+    """Masks that tell keys changed."""
     return mask(lambda mask, _: mask if mask.shape[-1] == 1 else change(mask))
 
 
-def _shown(axis: int, start: int) -> Way:
+def _shown(axis: str, start: int) -> Way:
     """All is shown from ``start`` on along an axis."""
-
-    def change(mask: Mask, inputs: AttentionInputs) -> Mask:
-        changed = full_size(mask, inputs).swapaxes(axis, 0)
-        changed[start:] = True
-        return changed.swapaxes(axis, 0)
-
-    return mask(change)
+    return mask(lambda m, x: m | (along_axis(x, axis) >= start))
 
 
 def _wrapped(mask: Mask, inputs: AttentionInputs) -> Mask:
@@ -90,18 +82,23 @@ def _on_queries(mask: Mask, inputs: AttentionInputs) -> Mask:
 
 def _of_columns(change: Callable[[Mask, AttentionInputs], Array]) -> Way:
     """Masks of queries alone, (B, H, Lq, 1), changed."""
-    return mask(lambda mask, inputs: change(mask, inputs) if mask.shape[3] == 1 and mask.shape[2] > 1 else mask)
+    return mask(lambda mask, inputs: change(mask, inputs) if is_column(mask) else mask)
 
 
-def _as_keys(mask: Mask, inputs: AttentionInputs) -> Mask:
-    """Of keys what was of queries; keys beyond its end are shown."""
-    keys = np.ones((*mask.shape[:2], 1, inputs.key.shape[2]), dtype=bool)
+def is_column(array: Array) -> bool:
+    """Whether a mask or bias is of queries alone, (B, H, Lq, 1)."""
+    return array.shape[3] == 1 and array.shape[2] > 1
+
+
+def as_keys(mask: Array, inputs: AttentionInputs, beyond: float) -> Array:
+    """Of keys what was of queries, ``beyond`` for keys beyond its end."""
+    keys = np.full((*mask.shape[:2], 1, inputs.key.shape[2]), beyond, mask.dtype)
     known = min(keys.shape[3], mask.shape[2])
     keys[:, :, 0, :known] = mask[:, :, :known, 0]
     return keys
 
 
-def _transposed(mask: Mask, inputs: AttentionInputs) -> Mask:
+def transposed(mask: Array, inputs: AttentionInputs) -> Array:
     """Rows read as columns, as strides of the two axes exchanged do it, for equal lengths a transposition."""
     if not has_axes(mask, inputs, "qk"):
         return mask
@@ -158,14 +155,6 @@ def _as_number(change: Callable[[Mask], Mask]) -> Way:
     return Way(rewrite=rewrite, needs=frozenset({"mask"}))
 
 
-def _without(compute: Callable[[AttentionInputs, Mask], Array]) -> Way:
-    """Computed from the inputs without the mask, and the mask."""
-    return computed(
-        lambda inputs: attend(inputs) if inputs.mask is None else compute(inputs.but(mask=None), four_axes(inputs.mask)),
-        needs=frozenset({"mask"}),
-    )
-
-
 def _renormalised(inputs: AttentionInputs, mask: Mask) -> Array:
     def weights(right: Array) -> Array:
         left = right * mask
@@ -173,7 +162,7 @@ def _renormalised(inputs: AttentionInputs, mask: Mask) -> Array:
             left = np.where(left < SMALLEST, 0.0, left)
         return left / left.sum(-1, keepdims=True)
 
-    return attend(inputs, weights=weights)
+    return attend(inputs.but(mask=None), weights=weights)
 
 
 def _one_added(inputs: AttentionInputs) -> AttentionInputs:
@@ -200,9 +189,10 @@ FAULTS: tuple[Fault, ...] = (
     fault("mask-reversed", "reads the mask from the last key to the first", mask(lambda m, _: m[..., ::-1]), FORMS, SHIFTED),
     fault("mask-row-per-four", "reads one row of the mask for each four queries",
           mask(lambda m, _: m[:, :, np.arange(m.shape[2]) // 4 * 4]), ROWS, GROUPS_OF_ROWS),
-    fault("mask-ignored-from-key-64", "shows all keys from number 64 on, whatever the mask says", _shown(3, 64), MASK(1, 3, 32)),
-    fault("mask-ignored-from-query-64", "shows every key to the queries from number 64 on, whatever the mask says", _shown(2, 64),
+    fault("mask-ignored-from-key-64", "shows all keys from number 64 on, whatever the mask says", _shown("k", 64),
           MASK(1, 3, 32)),
+    fault("mask-ignored-from-query-64", "shows every key to the queries from number 64 on, whatever the mask says",
+          _shown("q", 64), MASK(1, 3, 32)),
     fault("mask-index-wraps-at-4096",
           "counts the elements of a head's mask in 12 bits, so that the rows beyond element 4096 are those at its beginning",
           mask(_wrapped), MASK(1, 3), WRAPS),
@@ -224,7 +214,7 @@ FAULTS: tuple[Fault, ...] = (
           MASK(2, 28, 29), QUERIES, layer=HEAD(24)),
     fault("padding-mask-on-queries-too", "hides by a mask of shape (B, 1, 1, Lk) the keys and the queries of the same numbers",
           mask(lambda m, x: m & _on_queries(m, x)), MASK(2, 28, 29), QUERIES_TOO, layer=HEAD(24)),
-    fault("mask-transposed", "exchanges queries and keys of the mask", mask(_transposed), ROWS),
+    fault("mask-transposed", "exchanges queries and keys of the mask", mask(transposed), ROWS),
     fault("mask-of-first-batch-row", "reads the first batch row's mask for all", mask(lambda m, _: m[:1]), MASK(26, 2, 3, 5),
           WRONG_ROW),
     fault("mask-of-first-head", "reads the first head's mask for all", mask(lambda m, _: m[:, :1]), MASK(27, 4, 5), WRONG_HEAD),
@@ -244,11 +234,13 @@ FAULTS: tuple[Fault, ...] = (
           MASK(3, 2, 26), WRONG_ROW),
     fault("mask-offset-counts-queries", "steps through a mask that has no queries as if it had them",
           mask(_offset_counts_queries), MASK(2, 26, 28, 29), BROADCAST),
-    fault("mask-in-first-batch-row-only", "leaves the mask out in all batch rows but the first", _shown(0, 1), MASK(26, 2, 3, 5),
-          WRONG_ROW),
-    fault("mask-in-first-head-only", "leaves the mask out in all heads but the first", _shown(1, 1), MASK(27, 4, 5), WRONG_HEAD),
-    fault("mask-in-first-query-only", "leaves the mask out for all queries but the first", _shown(2, 1), ROWS),
-    fault("mask-column-as-keys", "takes a mask of shape (B, H, Lq, 1) for one of keys", _of_columns(_as_keys), MASK(6), QUERIES),
+    fault("mask-in-first-batch-row-only", "leaves the mask out in all batch rows but the first", _shown("b", 1),
+          MASK(26, 2, 3, 5), WRONG_ROW),
+    fault("mask-in-first-head-only", "leaves the mask out in all heads but the first", _shown("h", 1), MASK(27, 4, 5),
+          WRONG_HEAD),
+    fault("mask-in-first-query-only", "leaves the mask out for all queries but the first", _shown("q", 1), ROWS),
+    fault("mask-column-as-keys", "takes a mask of shape (B, H, Lq, 1) for one of keys",
+          _of_columns(lambda m, x: as_keys(m, x, True)), MASK(6), QUERIES),
     fault("mask-column-of-first-key",
           "takes a mask of shape (B, H, Lq, 1) for that of the first key and hides the others",
           _of_columns(lambda m, x: m & (np.arange(x.key.shape[2]) == 0)), MASK(6), QUERIES),
@@ -257,12 +249,14 @@ FAULTS: tuple[Fault, ...] = (
           BROADCAST),
     # Effects
     fault("mask-multiplied-before-softmax", "multiplies scores by the mask as 0 and 1, so that hidden keys have the score 0",
-          _without(lambda x, m: attend(x, bias=lambda scores, x: add_bias(scores * m, x))), MASK(1, 2, 3, 4, 5), MULTIPLIED),
+          where_asked("mask", lambda x, m: attend(x.but(mask=None), bias=lambda scores, x: add_bias(scores * m, x))),
+          MASK(1, 2, 3, 4, 5), MULTIPLIED),
     fault("mask-multiplied-after-softmax", "multiplies weights by the mask after softmax, so that those left do not sum to 1",
-          _without(lambda x, m: attend(x, weights=lambda right: right * m)), MASK(1, 2, 3, 4, 5), AFTER_SOFTMAX),
+          where_asked("mask", lambda x, m: attend(x.but(mask=None), weights=lambda right: right * m)), MASK(1, 2, 3, 4, 5),
+          AFTER_SOFTMAX),
     fault("mask-after-softmax-renormalised",
           "hides keys after softmax and divides by what is left, which is nothing where a hidden score is far the largest",
-          _without(_renormalised), MASK(22), AFTER_SOFTMAX),
+          where_asked("mask", _renormalised), MASK(22), AFTER_SOFTMAX),
     fault("mask-added-as-number", "adds a boolean mask to the scores as 0 and 1 instead of hiding keys by it",
           _as_number(lambda m: m), FORMS, ADDED),
     fault("mask-added-as-number-inverted", "adds 1 to the scores of hidden keys instead of hiding them", _as_number(np.invert),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.faults.grammar import HEAD, MASK, NOT_FLOAT16, OUT, SCALE, Way, computed, fault, layer, stages
+from conformance.faults.grammar import HEAD, MASK, MULTI_HEAD, NOT_FLOAT16, OUT, SCALE, Way, computed, fault, stages
 from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend, multi_head, products, softmax
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
@@ -114,7 +114,7 @@ FAULTS: tuple[Fault, ...] = (
         )
     ),
     fault("multi-head-maximum-not-subtracted", "takes exp of the scores of the heads as they are",
-          computed(_in_layer, operation=layer().operation), HEAD(32), EXP_OF_SCORES),
+          computed(_in_layer, operation=MULTI_HEAD), HEAD(32), EXP_OF_SCORES),
     fault("maximum-not-subtracted-in-float16", "takes exp of the scores as they are, in float16",
           stages(softmax=lambda scores: _softmax_less(np.zeros_like, scores, np.float16)), FAR, OVERFLOW, dtypes=("float16",)),
     fault("maximum-with-hidden-keys", "takes the maximum of a row over hidden keys too", computed(_with_hidden), MASK(22)),

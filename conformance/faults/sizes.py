@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.faults.grammar import HEAD, IDS, MASK, OUT, Way, fault, folded, inputs, output
+from conformance.faults.grammar import HEAD, IDS, MASK, OUT, Way, fault, folded, inputs, layer_output, output
 from conformance.faults.model import Fault, Rewrite
-from conformance.faults.steps import kv_heads, multi_head
+from conformance.faults.steps import kv_heads
 from conformance.features.causal import offset as causal_offset
 from conformance.inputs import AttentionInputs, MultiHeadInputs
 
@@ -61,11 +61,7 @@ def _without_last_tile(x: AttentionInputs) -> AttentionInputs:
 
 
 def _layer_zeros(wrong: Callable[[MultiHeadInputs, Array], Array | bool]) -> Way:
-    def compute(x: MultiHeadInputs) -> Array:
-        right = multi_head(x)
-        return np.where(wrong(x, right), np.zeros_like(right), right)
-
-    return Way(compute=compute, operation="multi_head_attention")
+    return layer_output(lambda x, right: np.where(wrong(x, right), np.zeros_like(right), right))
 
 
 def _as_wide_as_the_model(x: MultiHeadInputs) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.dtypes import float_type
-from conformance.faults.grammar import MULTI_HEAD, NUM, Way, argument, computed, fault, output, stages
+from conformance.faults.grammar import NUM, Way, argument, computed, fault, layer_output, output, stages
 from conformance.faults.model import Fault
-from conformance.faults.steps import attend, hide, mix, multi_head, softmax
+from conformance.faults.steps import attend, hide, mix, softmax
 from conformance.inputs import AttentionInputs
 
 Array = np.ndarray
@@ -80,10 +80,6 @@ def _flushed_rows(array: Array) -> Array:
     return np.where(lost, array.dtype.type(0), array)
 
 
-def _layer_output(change: Change) -> Way:
-    return computed(lambda inputs: change(multi_head(inputs)), operation=MULTI_HEAD)
-
-
 FAULTS: tuple[Fault, ...] = (
     *(
         fault(f"nan-in-{name}-as-zero", f"takes NaN in the {name} for 0", _changed(name, _without_nan), NUM(number))
@@ -124,10 +120,10 @@ FAULTS: tuple[Fault, ...] = (
           computed(_scaled_to_fp8), NUM(8)),
     fault("subnormal-query-row-lost", "takes a query with a subnormal entry for 0", _changed("query", _flushed_rows), NUM(9)),
     *(
-        fault(f"multi-head-overflow-{name}", sentence, _layer_output(change), NUM(11), dtypes=("float16",))
+        fault(f"multi-head-overflow-{name}", sentence, layer_output(change), NUM(11), dtypes=("float16",))
         for name, sentence, change in (
-            ("clipped", "clips an output beyond the largest number", _clipped),
-            ("nan", "gives NaN for an output beyond the largest number", lambda right: _nan_where(np.isinf(right), right)),
+            ("clipped", "clips an output beyond the largest number", lambda _, right: _clipped(right)),
+            ("nan", "gives NaN for an output beyond the largest number", lambda _, right: _nan_where(np.isinf(right), right)),
         )
     ),
 )  # fmt: skip
