@@ -251,6 +251,7 @@ class Implementation:
     framework: Framework
     source: str = ""  # where it is defined, ``file:line``, for reports
     options: tuple[str, ...] = ()  # command-line options that were needed to make it, for reproduction commands
+    when_named: bool = False  # it takes long, and runs only where it is named
 
     @property
     def operation(self) -> str:

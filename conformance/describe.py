@@ -30,7 +30,10 @@ SHOWN_SIZES = 12
 
 def list_all(implementations: Iterable[Implementation]) -> str:
     """The implementations, and whether each can run here; areas of requirements; conventions."""
-    rows = [(i.name, i.operation, i.framework.name, i.missing() or "yes") for i in implementations]
+    rows = [
+        (i.name, i.operation, i.framework.name, i.missing() or ("where named" if i.when_named else "yes"))
+        for i in implementations
+    ]
     sizes = Counter(requirement.area for requirement in requirements().values())
     areas = [(f"ATT-{area}", title, sizes[area]) for area, title in AREAS.items()]
     questions = [(c.id, ", ".join(c.operations), c.question) for c in conventions().values()]

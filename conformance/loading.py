@@ -34,7 +34,7 @@ def chosen(names: Sequence[str], **given: str | None) -> tuple[Implementation, .
     """The built-in implementations that names and patterns mean, and functions made with what is ``given``; without a name, all
     that are built in. Runs the user's code. Raises UsageError for what cannot be found, and for senseless declarations."""
     if not names:
-        return tuple(registry.builtin().values())
+        return tuple(registry.by_default().values())
     found = [registry.select([name]) if ":" not in name else [registry.resolve(name, **given)] for name in names]
     by_name = {implementation.name: implementation for some in found for implementation in some}
     for implementation in by_name.values():
@@ -67,7 +67,7 @@ def known_of(names: Sequence[str], given: Given) -> tuple[Known, ...]:
     """What the implementations are that ``chosen`` would give. Raises UsageError as that does, and where the user's code ends its
     process or takes more than LIMIT seconds."""
     if not names:
-        return tuple(map(known, registry.builtin().values()))
+        return tuple(map(known, registry.by_default().values()))
     found = [(_asked(name, given),) if ":" in name else map(known, registry.select([name])) for name in names]
     return tuple({one.name: one for some in found for one in some}.values())
 

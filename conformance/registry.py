@@ -33,6 +33,11 @@ def builtin() -> dict[str, Implementation]:
     return dict(_builtin())
 
 
+def by_default() -> dict[str, Implementation]:
+    """Those of them that run where none is named."""
+    return {name: implementation for name, implementation in _builtin().items() if not implementation.when_named}
+
+
 def frameworks() -> dict[str, Framework]:
     """The frameworks that the suite can convert arrays for, by name, installed or not."""
     found = (getattr(module, "FRAMEWORK", None) for module in _modules())

@@ -107,7 +107,7 @@ def _built_in_among(names: Sequence[str]) -> tuple[str, ...]:
     from conformance import registry
 
     patterns = [name for name in names if ":" not in name]
-    return tuple(one.name for one in registry.select(patterns)) if names else tuple(registry.builtin())
+    return tuple(one.name for one in registry.select(patterns)) if names else tuple(registry.by_default())
 
 
 def _group(settings: Settings, names: tuple[str, ...]) -> Group:
