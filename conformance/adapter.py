@@ -9,12 +9,13 @@ it can be asked for. What a signature cannot say is said by ``my_attention.confo
 are passed only where the problem asks for them, so an implementation's own defaults are what is tested. Names by which released
 libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``aliases`` in conformance/features):
 
-* ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths)``: ``mask`` a boolean array, True = attend,
+* ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths, …)``: ``mask`` a boolean array, True = attend,
   in the broadcast form of the problem; ``bias`` an array in the dtype of the query, added to the scaled scores; ``causal`` True;
   ``alignment`` "top-left" or "bottom-right" (without this parameter, ``causal`` is used only where the implementation's
   convention CON-ALIGNMENT is what the problem means); ``scale`` a float; ``key_lengths`` integers, one per batch row;
-  ``key_padding_mask`` a boolean array (batch, key length), True = attend, in place of key lengths and of masks of keys alone.
-* ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths)``: arrays
+  ``key_padding_mask`` a boolean array (batch, key length), True = attend, in place of key lengths and of masks of keys alone;
+  further ones in conformance/features, a module each.
+* ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths, …)``: arrays
   (batch, length, width), ``weights`` a ``conformance.inputs.Weights`` that holds arrays of the framework; ``num_heads`` is
   always passed, by name.
 * ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, frequencies, x)``: ``dtype`` the framework's own dtype object;
