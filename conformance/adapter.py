@@ -9,7 +9,7 @@ it can be asked for. What a signature cannot say is said by ``my_attention.confo
 are passed only where the problem asks for them, so an implementation's own defaults are what is tested. Names by which released
 libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``aliases`` in conformance/features):
 
-* ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths, …)``: ``mask`` a boolean array, True = attend,
+* ``attention(query, key, value, *, mask, bias, causal, alignment, scale, key_lengths, …)``: ``mask`` boolean, True = attend,
   in the broadcast form of the problem; ``bias`` an array in the dtype of the query, added to the scaled scores; ``causal`` True;
   ``alignment`` "top-left" or "bottom-right" (without this parameter, ``causal`` is used only where the implementation's
   convention CON-ALIGNMENT is what the problem means); ``scale`` a float; ``key_lengths`` integers, one per batch row;

@@ -9,7 +9,6 @@ from conformance.adapter import Implementation, Support
 from conformance.evaluation import honest_merges as merges
 from conformance.evaluation import honest_variants as plain
 from conformance.faults.functions import CONVENTIONS, attention
-from conformance.features import features
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.problem import LAYOUTS
 
@@ -33,7 +32,6 @@ def _implementation(
 
     support = Support(
         dtypes=tuple(profiles),
-        lacks=frozenset(feature.name for feature in features("attention") if feature.in_softmax),
         layouts=LAYOUTS,
         profile=profiles,
         conventions=CONVENTIONS,

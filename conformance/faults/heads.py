@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from conformance.faults.grammar import HEAD, OUT, Way, argument, computed, fault, inputs, output
+from conformance.faults.grammar import HEAD, OUT, Way, argument, computed, fault, inputs, output, unhidden
 from conformance.faults.model import Fault
 from conformance.faults.steps import attend, kv_heads
+from conformance.features import features
 from conformance.features.causal import offset as causal_offset
 from conformance.inputs import AttentionInputs
 from conformance.problem.forms import along
@@ -107,7 +108,7 @@ def _packed(row: Callable[[Array, Array, int, int], Array]) -> Way:
         place = np.arange(heads)[:, None] % group
         limit = row(place, np.arange(query_length), group, query_length) + causal_offset(inputs.causal, query_length, key_length)
         rest = visible_pairs(inputs.but(causal="none"))
-        return inputs.but(mask=rest & (np.arange(key_length) <= limit[..., None]), causal="none", key_lengths=None)
+        return unhidden(inputs).but(mask=rest & (np.arange(key_length) <= limit[..., None]))
 
     return inputs(rewrite, hiding=True)
 
@@ -147,9 +148,8 @@ def _over_heads(guessed: bool) -> Way:
 
     def compute(inputs: AttentionInputs) -> Float[Array, "b h l dv"]:
         (heads, query_length), (kv, key_length) = inputs.query.shape[1:3], inputs.key.shape[1:3]
-        masks = (inputs.mask, inputs.bias, inputs.key_lengths)
-        fits = inputs.causal == "none" and all(mask is None for mask in masks) and heads == kv and query_length == key_length
-        if not fits or (guessed and heads != query_length):
+        free = not any(one.is_asked(inputs) for one in features(inputs.operation) if one.argument != "scale")
+        if not free or heads != kv or query_length != key_length or (guessed and heads != query_length):
             return attend(inputs)
         swapped = {name: getattr(inputs, name).swapaxes(1, 2) for name in ("query", "key", "value")}
         return attend(inputs.but(**swapped)).swapaxes(1, 2)

@@ -119,54 +119,38 @@ def _sticking(feature: Feature) -> Act:
     return act
 
 
-def _of_one(operation: Operation, feature: Feature) -> Iterator[Fault]:
+def _of_one(of: Operation, feature: Feature) -> Iterator[Fault]:
     """What is wrong with a feature by itself."""
-    alone = feature.alone.get(operation.name, ())
+    name, alone = feature.name, feature.alone.get(of.name, ())
     if alone:
-        yield _fault(
-            operation.name,
-            f"{feature.name}-ignored",
-            f"leaves {feature.words} out",
-            _dropped(feature, lambda inputs: True),
-            alone,
-            feature.name,
-        )
-    yield called(
-        operation,
-        f"{feature.name}-sticks",
-        f"goes on using the {feature.name.replace('-', ' ')} of an earlier call",
-        _sticking(feature),
-        (operation.stale,),
-    )
+        yield _fault(of.name, f"{name}-ignored", f"leaves {feature.words} out", _dropped(feature, lambda x: True), alone, name)
+    sentence = f"goes on using the {name.replace('-', ' ')} of an earlier call"
+    yield called(of, f"{name}-sticks", sentence, _sticking(feature), (of.stale,))
 
 
 def _of_two(operation: str, one: Feature, other: Feature) -> Iterator[Fault]:
     """``one`` left out beside ``other``, or where there is no mask beside."""
-    both, words, names = _together(operation, one, other), f"leaves {one.words} out beside {other.words}", (one.name, other.name)
-    if both:
-        yield _fault(operation, f"{one.name}-dropped-with-{other.name}", words, _dropped(one, other.is_asked), both, *names)
+    both, names = _together(operation, one, other), (one.name, other.name)
+    if not both:
+        return
+    name, words = f"{one.name}-dropped-with-{other.name}", f"leaves {one.words} out beside {other.words}"
+    yield _fault(operation, name, words, _dropped(one, other.is_asked), both, *names)
     if operation != ATTENTION:
         return
-    if both and "causal" in names and UNEQUAL.issuperset(names):
-        yield _fault(
-            operation,
-            f"{one.name}-dropped-with-{other.name}-for-unequal-lengths",
-            f"{words} where the lengths differ",
-            _dropped(one, _unequal(other)),
-            MASK(45),
-            *names,
-            "cross-length",
-        )
-    if both and other.name == "mask":
-        nested = _fault(
-            operation,
-            f"{one.name}-only-with-mask",
-            f"leaves {one.words} out where no mask is given",
-            _dropped(one, lambda inputs: not other.is_asked(inputs)),
-            one.alone.get(operation, ()),
-            one.name,
-        )
-        yield nested.but(sources=NESTED)
+    if "causal" in names and UNEQUAL.issuperset(names):
+        name, words = f"{name}-for-unequal-lengths", f"{words} where the lengths differ"
+        yield _fault(operation, name, words, _dropped(one, _unequal(other)), MASK(45), *names, "cross-length")
+    if other.name == "mask":
+        name, words = f"{one.name}-only-with-mask", f"leaves {one.words} out where no mask is given"
+        nested = _dropped(one, lambda inputs: not other.is_asked(inputs))
+        yield _fault(operation, name, words, nested, one.alone[operation], one.name).but(sources=NESTED)
+
+
+def _of_two_that_hide(first: Feature, second: Feature) -> Iterator[Fault]:
+    both, words = _together(ATTENTION, first, second), f"shows what {first.words} or {second.words} show, instead of what both do"
+    if both:
+        united = _united(first, second)
+        yield _fault(ATTENTION, f"{first.name}-or-{second.name}", words, united, both, first.name, second.name)
 
 
 def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
@@ -182,24 +166,15 @@ def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
 
 
 def made() -> Iterator[Fault]:
+    """All of them, by operation."""
     for operation in OPERATIONS:
         asked = [feature for feature in features(operation.name) if feature.field is not None]
         for feature in asked:
             yield from _of_one(operation, feature)
         for pair in permutations(asked, 2):
             yield from _of_two(operation.name, *pair)
-        for first, second in combinations([feature for feature in asked if feature.hides], 2):
-            both = _together(operation.name, first, second)
-            if both and operation.name == ATTENTION:
-                yield _fault(
-                    operation.name,
-                    f"{first.name}-or-{second.name}",
-                    f"shows what {first.words} or {second.words} show, instead of what both do",
-                    _united(first, second),
-                    both,
-                    first.name,
-                    second.name,
-                )
+    for first, second in combinations([feature for feature in features(ATTENTION) if feature.field and feature.hides], 2):
+        yield from _of_two_that_hide(first, second)
     for feature in features(ATTENTION):
         for wrong in feature.faults():
             yield from _own(feature, wrong)

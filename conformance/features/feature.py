@@ -50,8 +50,7 @@ class Feature:
 
     ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
     it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
-    made from these (conformance/faults/of_features.py). ``in_softmax``: what it does is done within the softmax, not to
-    scores or to what is seen, so that ways to compute attention with a softmax of their own do not offer it."""
+    made from these (conformance/faults/of_features.py)."""
 
     name: ClassVar[str]
     argument: ClassVar[str]
@@ -68,7 +67,6 @@ class Feature:
     of_logits: ClassVar[Any] = None
     precedes: ClassVar[tuple[str, ...]] = ()
     words: ClassVar[str] = ""
-    in_softmax: ClassVar[bool] = False
     alone: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     beside: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
 
