@@ -1,8 +1,9 @@
 """Every chore of this repository, one session each: ``pip install nox``, then ``nox -s conformance``.
 
-All sessions but ``lint`` and ``mutants`` share one virtual environment, ``.nox/suite-<python version>``. An environment of its own for each, as
-nox would make, means a PyTorch of about a gigabyte for each. It is built with the versions of constraints.txt, by the Python that
-nox runs under, and again only when pyproject.toml, constraints.txt or that Python has changed: a second run needs no network.
+All sessions but ``lint`` and ``mutants`` share one virtual environment, ``.nox/suite-<python version>``. An environment of its
+own for each, as nox would make, means a PyTorch of about a gigabyte for each. It is built with the versions of constraints.txt,
+by the Python that nox runs under, and again only when pyproject.toml, constraints.txt or that Python has changed: a second run
+needs no network.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""A plugin of pytest for the processes that mutmut forks: ours ends those that an implementation forks, and takes them for such."""
+"""A plugin of pytest for processes that mutmut forks, which the suite would take for those that an implementation forks."""
 
 import os
 
