@@ -280,3 +280,127 @@ def test_routes_are_the_default_and_those_that_ask_for_one_feature_otherwise():
     assert offered_ways("causal", none) == [] and offered_ways("grouped-heads", none) == []
     limited = Implementation("limited", function, Support(routes={"causal": ("bias", "native")}, **MEANT), NUMPY)
     assert offered_ways("causal", limited) == ["bias", "native"]
+
+
+# Features that exclude each other
+
+
+def exclusive(*features, signature="mask=None, bias=None, causal=False", **support):
+    """The default route of a problem for a function that takes one of the ``features`` at a time."""
+    namespace = {}
+    exec(f"def function(query, key, value, *, {signature}): raise AssertionError('it is not called')", namespace)
+    mine = Implementation("mine", namespace["function"], Support(exclusive=frozenset(features), **support, **MEANT), NUMPY)
+
+    def route(*names):
+        text = "attention batch=2 heads=3 length=7 width=4 dtype=float32 values=spread.1#3"
+        asked = {**BESIDE, "causal": "causal=top-left", "key-lengths": "lengths=5,7"}
+        problem = parse(" ".join([text, *(asked[name] for name in names)]))
+        return str(default_route(problem, mine, dict(MEANT["conventions"])))
+
+    return route
+
+
+def test_of_features_that_exclude_each_other_one_is_folded_into_the_other():
+    route = exclusive("mask", "bias")
+    assert route("mask") == route("bias") == route("causal") == "native"
+    assert route("mask", "bias") == "mask=bias"
+    assert route("bias", "causal") == "native"
+    route = exclusive("mask", "causal")
+    assert route("mask", "causal") == "causal=mask"
+    assert route("mask", "bias") == "native"
+    route = exclusive("bias", "causal")
+    assert route("bias", "causal") == "causal=bias"
+    route = exclusive("mask", "bias", "causal")
+    assert route("mask", "bias", "causal") == "causal=bias,mask=bias"
+    assert route("key-lengths", "causal") == "causal=mask,key-lengths=mask"
+    assert route("key-lengths", "bias") == "key-lengths=bias", "what is folded into a rival is folded on"
+    route = exclusive("causal", "key-lengths", signature="causal=False, key_lengths=None")
+    with pytest.raises(Unsupported, match=r"^causal and key-lengths together$"):
+        route("causal", "key-lengths")
+
+
+LAYER = "multi_head_attention batch=2 heads=2 length=5 model=4 dtype=float32 values=gaussian.1#1 source=self weights=full"
+
+
+def layer_routes(projection, output, lacks=(), inner=4, **support):
+    namespace = {}
+    signature = "query, key, value, weights, *, num_heads, mask=None, causal=False"
+    exec(f"def function({signature}): raise AssertionError('it is not called')", namespace)
+    mine = Implementation(
+        "mine",
+        namespace["function"],
+        Support(operation="multi_head_attention", lacks=frozenset(lacks), **support, **MEANT),
+        NUMPY,
+    )
+    problem = parse(f"{LAYER} inner={inner} projection={projection} output={output}")
+    return [str(route) for route in all_routes(problem, mine, dict(MEANT["conventions"]))]
+
+
+def test_a_layer_without_an_output_projection_is_asked_for_itself_then_for_an_identity():
+    assert layer_routes("plain", "plain")[0] == "native"
+    found = layer_routes("plain", "none")
+    assert found[0] == "native" and "no-output-projection=identity" in found
+    found = layer_routes("plain", "none", lacks=["no-output-projection"])
+    assert all("no-output-projection=identity" in route for route in found) and found
+    never = {"no-output-projection": ("native",)}
+    with pytest.raises(Unsupported) as refused:
+        layer_routes("plain", "none", lacks=["no-output-projection"], routes=never)
+    assert (str(refused.value), refused.value.feature) == ("no-output-projection", "no-output-projection")
+    assert layer_routes("plain", "plain", lacks=["no-output-projection"], routes=never)[0] == "native"
+
+
+@pytest.mark.parametrize(
+    ("projection", "output", "lacks", "first"),
+    [
+        ("bias", "plain", (), "native"),
+        ("bias", "plain", ("separate-biases",), "no-output-bias=zeros,separate-biases=zeros"),
+        ("plain", "bias", ("separate-biases",), "no-projection-bias=zeros,separate-biases=zeros"),
+        ("plain", "plain", ("no-projection-bias",), "no-projection-bias=zeros"),
+        ("bias", "plain", ("separate-biases", "output-bias"), None),
+        ("plain", "bias", ("separate-biases", "projection-bias"), None),
+    ],
+)
+def test_biases_of_one_flag_are_given_as_zeros_where_there_are_such(projection, output, lacks, first):
+    if first is None:
+        with pytest.raises(Unsupported, match="separate-biases"):
+            layer_routes(projection, output, lacks)
+    else:
+        assert layer_routes(projection, output, lacks)[0] == first
+
+
+def test_masks_of_layers_are_folded_as_those_of_attention():
+    crossed = LAYER.replace("length=5", "length=5/7").replace("self", "cross")
+    asked = "projection=bias output=plain mask=random.1:bhqk#1 causal=bottom-right lengths=5,7"
+    inputs = materialise(parse(f"{crossed} inner=4 {asked}"))
+    ways = {"separate-biases": "zeros", "causal": "mask", "key-lengths": "mask", "no-output-projection": "identity"}
+    folded = fold(inputs, Route(ways), MASK_FORMS)
+    seen = inputs.mask.copy()
+    for row in range(5):
+        seen[:, :, row, row + 3 :] = False
+    seen[0, :, :, 5:] = False
+    np.testing.assert_array_equal(folded.mask, seen)
+    assert folded.mask.shape == (2, 2, 5, 7)
+    assert folded.weights.output_bias.tolist() == [0.0] * 4
+    assert (folded.causal, folded.key_lengths) == ("none", None)
+    causal = fold(inputs.but(mask=None), Route({"causal": "mask"}), ("bhqk",))
+    assert causal.mask.shape == (2, 2, 5, 7)
+    of_keys = fold(inputs.but(mask=None), Route({"key-lengths": "padding"}), MASK_FORMS)
+    assert of_keys.padding.tolist() == [[True] * 5 + [False] * 2, [True] * 7] and of_keys.mask is None
+
+
+def test_repeated_heads_stand_beside_what_else_is_folded():
+    inputs = materialise(
+        parse("attention batch=1 heads=6/2 length=3/4 width=2 dtype=float32 values=signatures.1#1 causal=top-left")
+    )
+    for ways in ({"grouped-heads": "repeat", "causal": "mask"}, {"causal": "mask", "grouped-heads": "repeat"}):
+        folded = fold(inputs, Route(ways), MASK_FORMS)
+        assert folded.key.shape == folded.value.shape == (1, 6, 4, 2)
+        np.testing.assert_array_equal(folded.mask, np.tri(3, 4, dtype=bool))
+        assert folded.causal == "none"
+
+
+def test_a_mask_that_is_folded_itself_is_not_kept_beside():
+    inputs = inputs_with("mask", "key-lengths")
+    folded = fold(inputs, Route({"mask": "bias", "key-lengths": "mask"}), MASK_FORMS)
+    np.testing.assert_array_equal(np.broadcast_to(folded.mask, (2, 3, 6, 7)), ~hidden_by("key-lengths", inputs))
+    np.testing.assert_array_equal(np.broadcast_to(folded.bias, (2, 3, 6, 7)) == -np.inf, hidden_by("mask", inputs))

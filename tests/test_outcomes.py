@@ -92,8 +92,10 @@ def test_what_is_not_finite_stands_where_it_is_due(want, got_, outcome):
     assert verdict.outcome is outcome
     assert (verdict.index == (0, 0)) is (outcome is not Outcome.PASS)
     if outcome is Outcome.NONFINITE:
-        assert verdict.r is None and "budget" not in verdict.message
+        due_there = np.copysign(np.inf, want) if abs(want) > 1e38 else want
+        assert verdict.r is None and verdict.message == f"At (0, 0): got {float(np.float32(got_))!r}, want {float(due_there)!r}."
     elif outcome is Outcome.PASS:
+        assert verdict.r == 0.0
         beside = judge(got([got_, 2.5]), due(output=np.array([[want, 2.0]])))
         assert (beside.outcome, beside.r, beside.index) == (Outcome.WRONG_VALUE, 2.0, (0, 1)), "values beside it are judged"
 
@@ -114,6 +116,21 @@ def test_of_sampled_rows_the_row_of_the_whole_output_is_named():
     assert (verdict.outcome, verdict.index, verdict.got) == (Outcome.WRONG_VALUE, (3, 1), 5.0)
     whole[3, 1] = 4
     assert judge(whole, expected).outcome is Outcome.PASS
+
+
+def test_of_several_heads_the_place_is_that_of_the_whole_output_too():
+    expected = due(output=np.zeros((2, 3, 2, 4)), shape=(2, 3, 9, 4), rows=np.array([5, 7]))
+    whole = np.zeros((2, 3, 9, 4), np.float32)
+    whole[1, 2, 7, 3] = 1.0
+    assert judge(whole, expected).index == (1, 2, 7, 3)
+
+
+def test_numbers_that_leave_the_range_warn_nobody():
+    largest = np.finfo(np.float64).max
+    with np.errstate(all="raise"):
+        far = judge(np.array([[largest, 0.0]]), due(output=np.array([[-largest, 0.0]]), dtype="float64"))
+        assert far.outcome is Outcome.WRONG_VALUE
+        assert judge(np.array([[np.inf, 0.0]]), due(output=np.array([[np.inf, 0.0]]), dtype="float64")).outcome is Outcome.PASS
 
 
 def test_outcomes_are_ordered_and_say_whether_they_are_failures():
