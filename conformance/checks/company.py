@@ -6,6 +6,7 @@ Shapes are those of the palette, so that what compiles for each shape has mostly
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.features import features
 from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
@@ -16,12 +17,14 @@ _DTYPES = {"float32": "bfloat16", "bfloat16": "float32", "float16": "float32", "
 
 
 def company(problem: Problem) -> list[Problem]:
-    """At most eleven problems like ``problem``, in other shapes with its arguments, in its shape with other arguments, and in
+    """Some dozen problems like ``problem``, in other shapes with its arguments, in its shape with other arguments, and in
     another dtype; each with values of its own."""
     if isinstance(problem, SinusoidalProblem) or problem.values.name == "golden":
         return []
     others = _attention(problem) if isinstance(problem, AttentionProblem) else _multi_head(problem)
-    alike = [*others, problem.but(dtype=_DTYPES[problem.dtype])]
+    asked = ((one, getattr(problem, one.argument)) for one in features(problem.operation) if one.example is not None)
+    further = (problem.but(**{one.argument: one.example if value == one.default else one.default}) for one, value in asked)
+    alike = [*others, *further, problem.but(dtype=_DTYPES[problem.dtype])]
     numbered = (_with_seed(other, problem.values.seed + number) for number, other in enumerate(alike, 1))
     return [other for other in numbered if other.but(values=problem.values) != problem]
 

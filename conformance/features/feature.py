@@ -48,6 +48,7 @@ class Feature:
     ``precedes``; ``of_logits`` one behind all of these, before the softmax. What it brings for later rooms (requirements,
     conventions, faults) is made when they ask for it.
 
+    ``example``: a value of its field for any sizes, with which calls between others ask for it (conformance/checks/company.py).
     ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
     it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
     made from these (conformance/faults/of_features.py)."""
@@ -66,6 +67,7 @@ class Feature:
     of_scores: ClassVar[Any] = None
     of_logits: ClassVar[Any] = None
     precedes: ClassVar[tuple[str, ...]] = ()
+    example: ClassVar[Any] = None
     words: ClassVar[str] = ""
     alone: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     beside: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}

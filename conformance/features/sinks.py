@@ -61,6 +61,7 @@ class Sinks(Feature):
         "attention": dict.fromkeys(("mask", "bias", "causal", "key-lengths", "scale", "softcap", "window"), ("ATT-SCALE-024",)),
         "multi_head_attention": dict.fromkeys(("mask", "causal", "key-lengths"), ("ATT-HEAD-044",)),
     }
+    example = Recipe("gaussian", 26)
     of_logits = Added()
     field = Field(
         key="sinks", kind=OneRecipe(may_be_zero=("constant",)), names=("sinks",), defaults=(None,), parameter=False,
@@ -138,13 +139,14 @@ class Sinks(Feature):
                 source="gpt-oss (OpenAI 2025)",
                 designed=lambda: joined(
                     attention("wide", ALL, values="spread.1#410", sinks=sinks("gaussian.1*2.0#410"), scale=0.25),
-                    attention("wide", F32, values="gaussian.1*2.0#411", sinks=sinks("constant.1*3.0#0"), softcap=1.0),
-                    attention("wide", F32, values="spread.1#412", sinks=sinks("gaussian.1*2.0#412"), bias="gaussian.1:qk#412"),
-                    attention("square", F32, values="spread.1#413", sinks=sinks("gaussian.1#413"), causal="top-left"),
-                    attention("wide", F32, values="spread.1#414", sinks=sinks("gaussian.1#414"), mask="random.1:b1qk#414"),
-                    attention("wide", F32, values="spread.1#415", sinks=sinks("gaussian.1#415"), key_lengths=(5, 9)),
-                    attention("square", F32, values="spread.1#416", sinks=sinks("gaussian.1#416"), window=(3, 2)),
+                    attention("wide", ALL, values="gaussian.1*2.0#411", sinks=sinks("constant.1*3.0#0"), softcap=1.0),
+                    attention("wide", ALL, values="spread.1#412", sinks=sinks("gaussian.1*2.0#412"), bias="gaussian.1:qk#412"),
+                    attention("square", ALL, values="spread.1#413", sinks=sinks("gaussian.1#413"), causal="top-left"),
+                    attention("wide", ALL, values="spread.1#414", sinks=sinks("gaussian.1#414"), mask="random.1:b1qk#414"),
+                    attention("wide", ALL, values="spread.1#415", sinks=sinks("gaussian.1#415"), key_lengths=(5, 9)),
+                    attention("square", ALL, values="spread.1#416", sinks=sinks("gaussian.1#416"), window=(3, 2)),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=Draw(
                     shapes="core", causal=("none", "top-left"), masks=("", "random.1"), forms=("b1qk",),
                     biases=("", "gaussian.1"), further=drawn,
@@ -169,10 +171,11 @@ class Sinks(Feature):
                 source="gpt-oss (OpenAI 2025)",
                 designed=lambda: joined(
                     multi_head("square", ALL, values="gaussian.1#420", sinks=sinks("gaussian.1*2.0#420")),
-                    multi_head("square", F32, values="gaussian.1#421", sinks=sinks("gaussian.1#421"), causal="top-left"),
-                    multi_head("square", F32, values="gaussian.1#422", sinks=sinks("gaussian.1#422"), key_lengths=(4, 6)),
-                    multi_head("square", F32, values="gaussian.1#423", sinks=sinks("constant.1"), mask="random.1:b1qk*0.8#423"),
+                    multi_head("square", ALL, values="gaussian.1#421", sinks=sinks("gaussian.1#421"), causal="top-left"),
+                    multi_head("square", ALL, values="gaussian.1#422", sinks=sinks("gaussian.1#422"), key_lengths=(4, 6)),
+                    multi_head("square", ALL, values="gaussian.1#423", sinks=sinks("constant.1"), mask="random.1:b1qk*0.8#423"),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=MultiHeadDraw(further=drawn),
             ),
         )  # fmt: skip
@@ -197,17 +200,35 @@ class Sinks(Feature):
         return (
             wrong("taken-for-zero", "adds 1 to the denominator whatever the sinks are", lambda inputs: 0 * inputs.sinks,
                   "ATT-SCALE-021"),
-            wrong("of-first-head", "has the first head's sink in all heads", lambda inputs: 0 * inputs.sinks + inputs.sinks[0],
+            wrong("of-one-head", "has the first head's sink in all heads", lambda inputs: 0 * inputs.sinks + inputs.sinks[0],
                   "ATT-SCALE-021"),
             wrong("of-next-head", "reads the sink of the next head", lambda inputs: np.roll(inputs.sinks, -1), "ATT-SCALE-021"),
             wrong("by-key-head", "reads the sink by the number of the key head", by_key_head, "ATT-SCALE-022"),
             wrong("twice", "counts the sink twice, as if once for each of two parts of the keys",
                   lambda inputs: inputs.sinks + np.log(2.0), "ATT-SCALE-021",
                   ("mlx: https://github.com/ml-explore/mlx/issues/3452",)),
+            wrong("clipped", "cuts sinks off at 5", lambda inputs: np.clip(inputs.sinks, -5, 5), "ATT-SCALE-025"),
+            Wrong(id="sinks-not-of-empty-rows", sentence="gives the mean of V where no key is seen, whatever the sink",
+                  chain=lambda stages: (*stages, _FilledIn()), requirements={"attention": ("ATT-SCALE-023",)}),
             wrong("scaled", "multiplies the sink by the scale", scaled, "ATT-SCALE-021"),
             wrong("in-base-2", "takes the sink to the base 2", lambda inputs: inputs.sinks * np.log(2.0), "ATT-SCALE-021"),
             wrong("negative", "has the sign of the sink wrong", lambda inputs: -inputs.sinks, "ATT-SCALE-021"),
         )  # fmt: skip
+
+
+class _FilledIn:
+    """A stage behind the last one: the mean of V in rows that see no key but the sink."""
+
+    name = "filled in"
+
+    def value(self, flow: Any) -> None:
+        if flow.visible is None or flow.inputs.sinks is None:
+            return
+        empty = ~flow.visible[..., : flow.keys].any(-1, keepdims=True)
+        flow.mixed = np.where(empty, flow.tensors.value[..., : flow.keys, :].mean(-2, keepdims=True), flow.mixed)
+
+    def error(self, flow: Any, bounds: Any) -> None:
+        return None
 
 
 FEATURE = Sinks()

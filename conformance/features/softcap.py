@@ -62,6 +62,7 @@ class Softcap(Feature):
         },
         "multi_head_attention": dict.fromkeys(("mask", "causal", "key-lengths"), ("ATT-HEAD-043",)),
     }
+    example = 1.0
     of_scores = Capped()
     precedes = ("bias",)
     field = Field(
@@ -117,13 +118,15 @@ class Softcap(Feature):
                 source="llama.cpp#29034",
                 designed=lambda: joined(
                     attention("wide", ALL, values="gaussian.1*2.0#306", softcap=2.0, mask="random.1:b1qk#306"),
-                    attention("square", F32, values="gaussian.1*2.0#307", softcap=2.0, causal="top-left"),
-                    attention("wide", F32, values="gaussian.1*2.0#308", softcap=1.0, key_lengths=(5, 9)),
-                    attention("wide", F32, values="gaussian.1*2.0#309", softcap=1.0, mask="random.1:bhqk#309",
+                    attention("square", ALL, values="gaussian.1*2.0#307", softcap=2.0, causal="top-left"),
+                    attention("wide", ALL, values="gaussian.1*2.0#308", softcap=1.0, key_lengths=(5, 9)),
+                    attention("square", ALL, values="gaussian.1*2.0#311", softcap=1.0, window=(3, 2)),
+                    attention("wide", ALL, values="gaussian.1*2.0#309", softcap=1.0, mask="random.1:bhqk#309",
                               edits=("hidden-value.1#0",)),
-                    attention("square", F32, values="gaussian.1*2.0#310", softcap=2.0, causal="top-left",
+                    attention("square", ALL, values="gaussian.1*2.0#310", softcap=2.0, causal="top-left",
                               mask="random.1:b1qk*0.8#310"),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=Draw(shapes="core", causal=("none", "top-left"), masks=("random.1",), forms=("b1qk",), further=caps),
             ),
             Requirement(
@@ -133,8 +136,9 @@ class Softcap(Feature):
                 source="flash-attention documentation of softcap; ONNX Attention",
                 designed=lambda: joined(
                     attention("wide", ALL, values="gaussian.1#311", softcap=1.0, bias="gaussian.1:qk*4.0#311"),
-                    attention("wide", F32, values="gaussian.1#312", softcap=2.0, bias="holes.1:bhqk#312"),
+                    attention("wide", ALL, values="gaussian.1#312", softcap=2.0, bias="holes.1:bhqk#312"),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=Draw(shapes="core", biases=("gaussian.1", "distance.1"), further=caps),
             ),
             Requirement(
@@ -165,10 +169,11 @@ class Softcap(Feature):
                 source="Gemma 2 (Gemma Team 2024), section 2",
                 designed=lambda: joined(
                     multi_head("square", ALL, values="gaussian.1#317", softcap=1.0),
-                    multi_head("square", F32, values="gaussian.1#318", softcap=1.0, causal="top-left"),
-                    multi_head("square", F32, values="gaussian.1#319", softcap=0.5, mask="random.1:b1qk*0.8#319",
-                               key_lengths=(5, 6)),
+                    multi_head("square", ALL, values="gaussian.1#318", softcap=1.0, causal="top-left"),
+                    multi_head("square", ALL, values="gaussian.1#319", softcap=0.5, mask="random.1:b1qk*0.8#319"),
+                    multi_head("square", ALL, values="gaussian.1#320", softcap=0.5, key_lengths=(4, 6)),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=MultiHeadDraw(further=(("softcap", ("1.0", "3.0")),)),
             ),
         )  # fmt: skip

@@ -67,6 +67,7 @@ class Window(Feature):
         "multi_head_attention": dict.fromkeys(("mask", "causal"), ("ATT-HEAD-042",)),
     }
     positional = True
+    example = (3, 2)
     field = Field(
         key="window", kind=Sides(), names=("window",), defaults=(None,),
         asks={"window": lambda problem: problem.window is not None},
@@ -121,6 +122,10 @@ class Window(Feature):
         alignment = alignment_of(inputs.window, inputs.causal)
         if implementation.has("alignment") and alignment != "default":
             yield "alignment", alignment
+
+    def read(self, named: Mapping[str, Any]) -> Any:
+        window = named[self.parameter]
+        return None if window is None else (*window, named["alignment"])
 
     def can(self, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         """Natively where it lies as the implementation lays it; folded where it is known how it lies."""
@@ -195,11 +200,12 @@ class Window(Feature):
                 source="pytorch#190486; tvm#18630",
                 designed=lambda: joined(
                     attention("square", ALL, values="spread.1#216", window=(3, 3), causal="top-left"),
-                    attention("square", F32, values="spread.1#217", window=(4, 2), mask="random.1:b1qk*0.8#217"),
-                    attention("square", F32, values="spread.1#218", window=(5, 2), key_lengths=(9, 12)),
-                    attention("square", F32, values="spread.1#219", window=(3, 2), bias="gaussian.1:qk#219"),
-                    attention("square", F32, values="spread.1#220", window=(3, 2), scale=0.5),
+                    attention("square", ALL, values="spread.1#217", window=(4, 2), mask="random.1:b1qk*0.8#217"),
+                    attention("square", ALL, values="spread.1#218", window=(5, 2), key_lengths=(9, 12)),
+                    attention("square", ALL, values="spread.1#219", window=(3, 2), bias="gaussian.1:qk#219"),
+                    attention("square", ALL, values="spread.1#220", window=(3, 2), scale=0.5),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=Draw(
                     shapes="core", causal=("none", "top-left", "bottom-right"), masks=("", "random.1*0.8"), forms=("b1qk",),
                     further=(("window", ("3/2", "4/0", "-/3")),),
@@ -232,9 +238,10 @@ class Window(Feature):
                 source="pytorch#190486",
                 designed=lambda: joined(
                     multi_head("square", ALL, values="gaussian.1#224", window=(2, 1)),
-                    multi_head("square", F32, values="gaussian.1#225", window=(3, 3), causal="top-left"),
-                    multi_head("square", F32, values="gaussian.1#226", window=(2, 2), mask="random.1:b1qk*0.8#26"),
+                    multi_head("square", ALL, values="gaussian.1#225", window=(3, 3), causal="top-left"),
+                    multi_head("square", ALL, values="gaussian.1#226", window=(2, 2), mask="random.1:b1qk*0.8#26"),
                 ),
+                few_of=lambda problem: problem.dtype == "float32",
                 random=MultiHeadDraw(further=(("window", ("2/1", "3/0", "-/1")),)),
             ),
         )  # fmt: skip
@@ -268,6 +275,10 @@ class Window(Feature):
             left, right, _ = parts(inputs.window)
             return inputs.but(window=(left, right, _OTHER[alignment_of(inputs.window, inputs.causal)]))
 
+        def modulo_keys(inputs: Any) -> Any:
+            keys = inputs.key.shape[-2]
+            return sides(lambda left, right: tuple(None if side is None else side % keys for side in (left, right)))(inputs)
+
         def cut_at_tiles(inputs: Any) -> Any:
             seen = self.visible(inputs, 0, inputs.query.shape[-2])
             assert seen is not None
@@ -290,6 +301,7 @@ class Window(Feature):
             wrong("open-before", "has no window before each query", sides(lambda left, right: (None, right))),
             wrong("of-zero-ignored", "takes a window of 0 for none",
                   sides(lambda left, right: (None, None) if left == right == 0 else (left, right)), of="ATT-MASK-061"),
+            wrong("modulo-keys", "counts the sides of the window modulo the number of keys", modulo_keys, of="ATT-MASK-060"),
             wrong("at-other-corner", "aligns the window at the other corner", at_other_corner,
                   of="ATT-MASK-058", sources=_CORNER),
             wrong("cut-at-tiles", "cuts the window at borders of tiles of 8 keys only", cut_at_tiles, sources=(_TILES,)),

@@ -7,9 +7,12 @@ import numpy as np
 
 from conformance.faults.model import Fault
 from conformance.faults.steps import compute
+from conformance.features import every_feature
 from conformance.inputs import AttentionInputs, Inputs
 from conformance.oracle import expect
+from conformance.oracle.stages import added_keys
 from conformance.problem import Problem
+from conformance.specification import requirements
 from conformance.specification.build import attention, joined, multi_head
 from conformance.values import materialise
 from conformance.verdict import Outcome, judge
@@ -74,15 +77,26 @@ def tried(problem: Problem) -> tuple[Inputs, np.ndarray]:
     return inputs, compute(inputs)
 
 
+@cache
+def _further() -> frozenset[str]:
+    """Features that PROBLEMS do without."""
+    every = {feature.name for feature in every_feature() if feature.field is not None}
+    return frozenset(every.difference(*(problem.features for problems in PROBLEMS.values() for problem in problems)))
+
+
 def probes(fault: Fault) -> list[Problem]:
-    return PROBLEMS[fault.operation]
+    """PROBLEMS, and for what needs another feature those by which its requirements ask for it."""
+    if not fault.needs & _further():
+        return PROBLEMS[fault.operation]
+    own = (problem for name in fault.requirements for problem in requirements()[name].designed())
+    return [*PROBLEMS[fault.operation], *(problem for problem in own if problem.dtype == "float32")]
 
 
 def differs(fault: Fault, problem: Problem) -> bool:
     """Whether the fault shows, beyond rounding, in a row that sees a key, or in any where it is one of the others."""
     inputs, right = tried(problem)
     wrong = fault.output(inputs)
-    if isinstance(inputs, AttentionInputs) and "ATT-MASK-043" not in fault.requirements:
+    if isinstance(inputs, AttentionInputs) and "ATT-MASK-043" not in fault.requirements and not added_keys(inputs):
         seen = visible_pairs(inputs).any(-1)
         wrong, right = wrong[seen], right[seen]
     return not np.allclose(wrong, right, rtol=1e-5, atol=1e-5)
