@@ -42,7 +42,8 @@ class Feature:
 
     ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
     it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
-    made from these (conformance/faults/of_features.py)."""
+    made from these (conformance/faults/of_features.py). ``meant``: what the suite means where interfaces differ, by convention,
+    which plain functions of its own declare."""
 
     name: ClassVar[str]
     argument: ClassVar[str]
@@ -54,6 +55,7 @@ class Feature:
     ways: ClassVar[tuple[str, ...]] = ("native",)
     polarity: ClassVar[str] = ""
     words: ClassVar[str] = ""
+    meant: ClassVar[Mapping[str, str]] = {}
     alone: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     beside: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
 
