@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from conformance.evaluation.honest_variants import in_float32
-from conformance.faults import of_features
+from conformance.faults import catalogue, of_features
 from conformance.faults.functions import function_of
+from conformance.faults.model import ALL_DTYPES
 from conformance.faults.online import merged, online, proportions
 from conformance.faults.steps import compute
 from conformance.features import features
@@ -58,6 +59,8 @@ def known(monkeypatch):
     for inputs in (AttentionInputs, MultiHeadInputs):
         defaults = {**inputs.defaults(), "first": None}
         monkeypatch.setattr(inputs, "defaults", classmethod(lambda cls, defaults=defaults: defaults))
+    asked = frozenset({"first", "mask", "causal", "key-lengths", "bias", "scale", "cross-length"})
+    monkeypatch.setattr(of_features, "_asked", lambda identifier: {("float32", asked)})
     return {fault.id: fault for fault in of_features.made()}
 
 
@@ -87,6 +90,13 @@ def test_faults_are_made_for_it_in_both_operations(known):
     assert known["first-dropped-with-mask"].needs == {"first", "mask"}
     assert known["first-ignored"].requirements == ("ATT-MASK-001",)
     assert known["multi-head-first-one-more"].operation == "multi_head_attention"
+    assert known["mask-or-first"].dtypes == ("float32",)
+
+
+def test_they_are_in_the_dtypes_in_which_a_requirement_asks_for_what_they_need():
+    assert catalogue()["multi-head-mask-lost-beside-lengths"].dtypes == ("float32",)
+    assert catalogue()["mask-dropped-with-causal"].dtypes == ALL_DTYPES
+    assert "scale-dropped-with-mask" not in catalogue()
 
 
 def test_what_is_left_out_is_left_out_and_nothing_else(known, plain):

@@ -24,6 +24,7 @@ CONVENTIONS = {
     "CON-SINUSOID-ARRANGEMENT": "interleaved",
     "CON-SINUSOID-FREQUENCIES": "d",
 }  # declared, so that a fault in them is a contradiction and not an observation
+CONVENTIONS |= {convention: answer for feature in features("attention") for convention, answer in feature.meant.items()}
 
 
 def _parameters(operation: str) -> dict[str, Any]:

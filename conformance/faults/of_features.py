@@ -2,10 +2,11 @@
 hide are united.
 
 These are made for every feature of conformance/features, from the words and the requirements that it brings, with what it brings
-of its own. A pair of which no requirement speaks is not asked.
+of its own: where one of these requirements has a designed problem on which the fault can show, in the dtypes of such problems.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import combinations, permutations
 from typing import Any
 
@@ -16,17 +17,15 @@ from conformance.faults.steps import attend
 from conformance.features import features
 from conformance.features.feature import Feature, Wrong
 from conformance.inputs import AttentionInputs
+from conformance.specification import requirements
 from conformance.visibility import visible_pairs
 
-F32 = ("float32",)
 # Ids and sentences that are older than their making, and where a fault was seen.
 OLD_IDS = {
     "multi-head-key-lengths-dropped-with-causal": "multi-head-lengths-lost-beside-causal",
     "multi-head-mask-dropped-with-key-lengths": "multi-head-mask-lost-beside-lengths",
 }
 SAID = {"scale-ignored": "ignores a given scale and uses 1/√d"}
-UNEQUAL = {"mask", "causal", "key-lengths", "bias"}  # features of which ATT-MASK-045 speaks
-IN_FLOAT32 = {"ATT-HEAD-039"}  # asked in that dtype alone
 TWO = (
     "keras: https://github.com/keras-team/keras/pull/23040",
     "minimind: https://github.com/jingyaogong/minimind/pull/497",
@@ -61,20 +60,34 @@ PAIRS: dict[frozenset[str], tuple[str, ...]] = {
 }
 
 
-def _fault(operation: str, name: str, sentence: str, way: Rewrite, requirements: tuple[str, ...], *needs: str) -> Fault:
-    layers = operation == MULTI_HEAD
+@cache
+def _asked(identifier: str) -> frozenset[tuple[str, frozenset[str]]]:
+    """The dtypes of a requirement's designed problems, each with what such a problem asks for."""
+    return frozenset((problem.dtype, problem.features) for problem in requirements()[identifier].designed())
+
+
+def _dtypes(spoken: tuple[str, ...], needs: Iterable[str]) -> tuple[str, ...]:
+    """Those in which a requirement asks for all that is needed."""
+    asked = {dtype for identifier in spoken for dtype, features in _asked(identifier) if features.issuperset(needs)}
+    return tuple(dtype for dtype in ALL_DTYPES if dtype in asked)
+
+
+def _fault(
+    operation: str, name: str, sentence: str, way: Rewrite, spoken: tuple[str, ...], *needs: str, sources: tuple[str, ...] = ()
+) -> Iterator[Fault]:
+    layers, dtypes = operation == MULTI_HEAD, _dtypes(spoken, needs)
     identifier = f"multi-head-{name}" if layers else name
-    identifier = OLD_IDS.get(identifier, identifier)
-    hiding = all(one.hides for one in features(ATTENTION) if one.name in needs)
-    return fault(
-        identifier,
-        SAID.get(name, sentence) + ", in multi-head attention" * layers,
-        Way(rewrite=way, operation=operation, hiding=hiding),
-        requirements,
-        SOURCES.get(name, PAIRS.get(frozenset(needs[:2]), ())),
-        " ".join(needs),
-        dtypes=F32 if IN_FLOAT32.issuperset(requirements) else ALL_DTYPES,
-    )
+    seen = sources or SOURCES.get(name, PAIRS.get(frozenset(needs[:2]), ()))
+    if dtypes:
+        yield fault(
+            OLD_IDS.get(identifier, identifier),
+            SAID.get(name, sentence) + ", in multi-head attention" * layers,
+            Way(rewrite=way, operation=operation, hiding=all(one.hides for one in features(ATTENTION) if one.name in needs)),
+            spoken,
+            seen,
+            " ".join(needs),
+            dtypes=dtypes,
+        )
 
 
 def _without(feature: Feature, inputs: Any) -> Any:
@@ -123,9 +136,12 @@ def _of_one(of: Operation, feature: Feature) -> Iterator[Fault]:
     """What is wrong with a feature by itself."""
     name, alone = feature.name, feature.alone.get(of.name, ())
     if alone:
-        yield _fault(of.name, f"{name}-ignored", f"leaves {feature.words} out", _dropped(feature, lambda x: True), alone, name)
-    sentence = f"goes on using the {name.replace('-', ' ')} of an earlier call"
-    yield called(of, f"{name}-sticks", sentence, _sticking(feature), (of.stale,))
+        yield from _fault(
+            of.name, f"{name}-ignored", f"leaves {feature.words} out", _dropped(feature, lambda x: True), alone, name
+        )
+    if _dtypes((of.stale,), [name]):
+        sentence = f"goes on using the {name.replace('-', ' ')} of an earlier call"
+        yield called(of, f"{name}-sticks", sentence, _sticking(feature), (of.stale,))
 
 
 def _of_two(operation: str, one: Feature, other: Feature) -> Iterator[Fault]:
@@ -134,23 +150,23 @@ def _of_two(operation: str, one: Feature, other: Feature) -> Iterator[Fault]:
     if not both:
         return
     name, words = f"{one.name}-dropped-with-{other.name}", f"leaves {one.words} out beside {other.words}"
-    yield _fault(operation, name, words, _dropped(one, other.is_asked), both, *names)
+    yield from _fault(operation, name, words, _dropped(one, other.is_asked), both, *names)
     if operation != ATTENTION:
         return
-    if "causal" in names and UNEQUAL.issuperset(names):
+    if "causal" in names:
         name, words = f"{name}-for-unequal-lengths", f"{words} where the lengths differ"
-        yield _fault(operation, name, words, _dropped(one, _unequal(other)), MASK(45), *names, "cross-length")
+        yield from _fault(operation, name, words, _dropped(one, _unequal(other)), MASK(45), *names, "cross-length")
     if other.name == "mask":
         name, words = f"{one.name}-only-with-mask", f"leaves {one.words} out where no mask is given"
         nested = _dropped(one, lambda inputs: not other.is_asked(inputs))
-        yield _fault(operation, name, words, nested, one.alone[operation], one.name).but(sources=NESTED)
+        yield from _fault(operation, name, words, nested, one.alone[operation], one.name, sources=NESTED)
 
 
 def _of_two_that_hide(first: Feature, second: Feature) -> Iterator[Fault]:
     both, words = _together(ATTENTION, first, second), f"shows what {first.words} or {second.words} show, instead of what both do"
     if both:
         united = _united(first, second)
-        yield _fault(ATTENTION, f"{first.name}-or-{second.name}", words, united, both, first.name, second.name)
+        yield from _fault(ATTENTION, f"{first.name}-or-{second.name}", words, united, both, first.name, second.name)
 
 
 def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
@@ -159,10 +175,11 @@ def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
     way = Way(rewrite=wrong.rewrite, hiding=feature.hides)
     if chain is not None:
         way = computed(lambda inputs: attend(inputs, chain=chain))
-    needs, dtypes = " ".join({feature.name, *wrong.needs}), wrong.dtypes or ALL_DTYPES
-    for operation, requirements in wrong.requirements.items():
-        plain = fault(wrong.id, wrong.sentence, way, requirements, wrong.sources, needs, dtypes=dtypes)
-        yield plain if operation == ATTENTION else sibling(plain, requirements)
+    needs = {feature.name, *wrong.needs}
+    for operation, spoken in wrong.requirements.items():
+        dtypes = wrong.dtypes or _dtypes(spoken, needs) or ALL_DTYPES
+        plain = fault(wrong.id, wrong.sentence, way, spoken, wrong.sources, " ".join(needs), dtypes=dtypes)
+        yield plain if operation == ATTENTION else sibling(plain, spoken)
 
 
 def made() -> Iterator[Fault]:

@@ -51,7 +51,8 @@ class Feature:
     ``example``: a value of its field for any sizes, with which calls between others ask for it (conformance/checks/company.py).
     ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
     it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
-    made from these (conformance/faults/of_features.py)."""
+    made from these (conformance/faults/of_features.py). ``meant``: what the suite means where interfaces differ, by convention,
+    which plain functions of its own declare."""
 
     name: ClassVar[str]
     argument: ClassVar[str]
@@ -69,6 +70,7 @@ class Feature:
     precedes: ClassVar[tuple[str, ...]] = ()
     example: ClassVar[Any] = None
     words: ClassVar[str] = ""
+    meant: ClassVar[Mapping[str, str]] = {}
     alone: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     beside: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
 
