@@ -63,6 +63,7 @@ class Softcap(Feature):
         "multi_head_attention": dict.fromkeys(("mask", "causal", "key-lengths"), ("ATT-HEAD-043",)),
     }
     example = 1.0
+    meant: ClassVar = {_ORDER: "before"}
     of_scores = Capped()
     precedes = ("bias",)
     field = Field(

@@ -68,6 +68,7 @@ class Window(Feature):
     }
     positional = True
     example = (3, 2)
+    meant: ClassVar = {"CON-WINDOW": "inclusive", "CON-WINDOW-ALIGNMENT": "top-left"}
     field = Field(
         key="window", kind=Sides(), names=("window",), defaults=(None,),
         asks={"window": lambda problem: problem.window is not None},
@@ -197,7 +198,7 @@ class Window(Feature):
                 id="ATT-MASK-059",
                 sentence="Window together with causal, a mask, key lengths or a bias: a key is visible where all show it.",
                 rationale="Each of them is easily the only one that a code path looks at.",
-                source="pytorch#190486; tvm#18630",
+                source="pytorch#190486; tvm#18630; vllm#17476",
                 designed=lambda: joined(
                     attention("square", ALL, values="spread.1#216", window=(3, 3), causal="top-left"),
                     attention("square", ALL, values="spread.1#217", window=(4, 2), mask="random.1:b1qk*0.8#217"),
