@@ -1,3 +1,29 @@
-"""attention-conformance: the conformance suite for Transformer attention."""
+"""attention-conformance: the conformance suite for Transformer attention.
+
+From Python: ``judge(function, "ATT-MASK-009")`` gives what became of each problem of a requirement, ``judge(function, text)`` of
+one problem. Everything else is the command's, ``attention-conformance``, and may change.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from conformance.adapter import Support
+    from conformance.errors import UsageError
+    from conformance.interface import Judged, judge
+    from conformance.verdict import Outcome, Verdict
 
 __version__ = "0.1.0"
+__all__ = ["Judged", "Outcome", "Support", "UsageError", "Verdict", "judge"]
+_FROM = {
+    "Judged": "interface", "Outcome": "verdict", "Support": "adapter", "UsageError": "errors", "Verdict": "verdict",
+    "judge": "interface",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: commands that need little start quickly."""
+    if name not in _FROM:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)

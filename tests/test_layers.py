@@ -45,7 +45,7 @@ LAYERS = (
     "timing",
     "workers",
     "session plugin launch ci",
-    "smoke starter describe repro golden_tool",
+    "smoke starter describe repro golden_tool interface",
     "elsewhere",
     "cli_records",
     "cli __main__",
