@@ -102,7 +102,7 @@ def test_visible_keys_are_counted_row_by_row_also_where_one_entry_stands_for_all
 
 
 def test_what_a_log_sum_exp_loses_is_that_of_its_row():
-    logits, weights, _, value, output, _ = problem(1.0, False)
+    logits, weights, _, value, _, _ = problem(1.0, False)
     top = RNG.normal(0.0, 50.0, (*HEADS, ROWS, 1))
     scores, u = logits + top, 2.0**-10
     lse = top + np.log(np.exp(logits).sum(-1, keepdims=True))
