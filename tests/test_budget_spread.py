@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from conformance.oracle import budget
+from conformance.oracle.profiles import Roundoffs
 
 RNG = np.random.default_rng(7)
 HEADS, ROWS, KEYS, WIDTH = (2, 3), 4, 5, 3
@@ -98,3 +99,24 @@ def test_visible_keys_are_counted_row_by_row_also_where_one_entry_stands_for_all
     assert counted[..., 0].tolist() == [[[0, 4, 0]], [[0, 0, 3]]]
     whole = np.array([[[[True], [False], [True]]]])
     assert budget.visible_count(whole, 7)[0, 0, :, 0].tolist() == [7, 0, 7]
+
+
+def test_what_a_log_sum_exp_loses_is_that_of_its_row():
+    logits, weights, _, value, _, _ = problem(1.0, False)
+    top = RNG.normal(0.0, 50.0, (*HEADS, ROWS, 1))
+    scores, u = logits + top, 2.0**-10
+    lse = top + np.log(np.exp(logits).sum(-1, keepdims=True))
+    lost = weights * np.expm1(u * (2.0 * np.abs(lse) + np.abs(scores - lse)))
+    unit = Roundoffs(0.0, 0.0, 0.0, 0.0, log_sum_exp=u)
+    found = budget.normalisation_error(weights, scores, top, budget.Numbers(value), unit)
+    np.testing.assert_allclose(found, lost @ np.abs(value), rtol=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_merges_lose_is_measured_by_the_largest_visible_value_of_the_channel(hidden):
+    *_, value, output, visible = problem(1.0, hidden)
+    unit = Roundoffs(0.0, 0.0, 0.0, 0.0, merges=2.0**-10)
+    found = budget.merging_error(visible if hidden else None, budget.Numbers(value), output, unit)
+    for index in np.ndindex(*output.shape):
+        largest = np.abs(value[(*index[:2], slice(None), index[-1])])[visible[index[:-1]]].max()
+        assert found[index] == 8.0 * 2.0**-10 * largest
