@@ -15,7 +15,7 @@ import numpy as np
 from conformance.adapter import Implementation, Support
 from conformance.inputs import Weights
 
-from .numpy_ import Window, visible_pairs
+from .numpy_steps import Window, visible_pairs
 
 if TYPE_CHECKING:
     from jax import Array

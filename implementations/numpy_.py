@@ -6,7 +6,6 @@ there all of them compute in float32 and round once.
 
 from collections.abc import Callable
 
-import ml_dtypes
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -15,8 +14,22 @@ from conformance.dtypes import float_type
 from conformance.inputs import Weights
 from conformance.problem import LAYOUTS
 
-Array = np.ndarray
-FLOAT32, BFLOAT16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
+from .numpy_steps import (
+    FLOAT32,
+    Array,
+    Window,
+    affine,
+    capped,
+    computable,
+    demand_groups,
+    repeat_heads,
+    scaled,
+    softmax_with_zeros,
+    split_heads,
+    visible_pairs,
+    with_sinks,
+)
+
 TILE = 29  # keys per step of the online softmax: odd, so that a short last tile is common
 
 
@@ -53,7 +66,6 @@ class NumpyFramework:
 
 
 FRAMEWORK = NumpyFramework()
-Window = tuple[int | None, int | None]  # how many keys before and behind each query; None: all
 
 
 def direct(
@@ -73,16 +85,16 @@ def direct(
 ) -> Float[Array, "b hq lq dv"]:
     """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A query that sees no key gets zeros."""
     dtype = query.dtype
-    query, key, value = _computable(query), _computable(key), _computable(value)
-    key, value = _repeat_heads(key, query.shape[1]), _repeat_heads(value, query.shape[1])
+    query, key, value = computable(query), computable(key), computable(value)
+    key, value = repeat_heads(key, query.shape[1]), repeat_heads(value, query.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = _capped(_scaled(query @ key.swapaxes(-1, -2), scale, query.shape[-1]), softcap)
+        scores = capped(scaled(query @ key.swapaxes(-1, -2), scale, query.shape[-1]), softcap)
         if bias is not None:
-            scores = scores + _computable(bias)
+            scores = scores + computable(bias)
         visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
         if visible is not None:
             scores = np.where(visible, scores, scores.dtype.type(-np.inf))
-        output = _softmax_with_zeros(_with_sinks(scores, sinks))[..., : key.shape[2]] @ value
+        output = softmax_with_zeros(with_sinks(scores, sinks))[..., : key.shape[2]] @ value
     return output.astype(dtype, copy=False)
 
 
@@ -147,19 +159,19 @@ def einsum(
 ) -> Float[Array, "b hq lq dv"]:
     """The formula as two calls of ``np.einsum``. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
     dtype = query.dtype
-    query, key, value = _computable(query), _computable(key), _computable(value)
+    query, key, value = computable(query), computable(key), computable(value)
     batch, heads, query_length, width = query.shape
-    _demand_groups(heads, key.shape[1])
+    demand_groups(heads, key.shape[1])
     grouped = query.reshape(batch, key.shape[1], -1, query_length, width)
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = _capped(_scaled(np.einsum("bngqd,bnkd->bngqk", grouped, key), scale, width), softcap)
+        scores = capped(scaled(np.einsum("bngqd,bnkd->bngqk", grouped, key), scale, width), softcap)
         full = (batch, heads, query_length, key.shape[2])
         if bias is not None:
-            scores = scores + np.broadcast_to(_computable(bias), full).reshape(scores.shape)
+            scores = scores + np.broadcast_to(computable(bias), full).reshape(scores.shape)
         visible = visible_pairs(query_length, key.shape[2], mask, causal, alignment, key_lengths, window)
         if visible is not None:
             scores = np.where(np.broadcast_to(visible, full).reshape(scores.shape), scores, scores.dtype.type(-np.inf))
-        scores = _with_sinks(scores, None if sinks is None else sinks.reshape(scores.shape[1:3]))
+        scores = with_sinks(scores, None if sinks is None else sinks.reshape(scores.shape[1:3]))
         exponentials = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (exponentials / exponentials.sum(-1, keepdims=True))[..., : key.shape[2]]
         output = np.einsum("bngqk,bnkv->bngqv", weights, value)
@@ -207,10 +219,10 @@ def multi_head_with_weights(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         q, k, v, outward = _heads(query, key, value, weights, num_heads)
         heads, lse = blocked_with_lse(q, k, v, mask=mask, causal=causal, alignment=alignment, key_lengths=key_lengths)
-        scores = _scaled(q @ k.swapaxes(-1, -2), None, q.shape[-1])
+        scores = scaled(q @ k.swapaxes(-1, -2), None, q.shape[-1])
         visible = visible_pairs(q.shape[2], k.shape[2], mask, causal, alignment, key_lengths)
         scores = scores if visible is None else np.where(visible, scores, scores.dtype.type(-np.inf))
-        return outward(heads), lse, _softmax_with_zeros(scores)
+        return outward(heads), lse, softmax_with_zeros(scores)
 
 
 def sinusoidal(
@@ -248,7 +260,7 @@ def _online(
     dtype = query.dtype
     work = FLOAT32 if dtype.itemsize == 2 else dtype
     (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
-    _demand_groups(heads, kv_heads)
+    demand_groups(heads, kv_heads)
     group = (batch, kv_heads, heads // kv_heads, query_length)
     query = query.astype(work).reshape(*group, width)
     query = query * work.type(1.0 / np.sqrt(width) if scale is None else scale)
@@ -265,7 +277,7 @@ def _online(
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, key_length, TILE):
             tile = slice(start, start + TILE)
-            scores = _capped(query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2), softcap)
+            scores = capped(query @ key[:, :, None, tile].astype(work).swapaxes(-1, -2), softcap)
             if bias is not None:
                 scores = scores + bias[..., tile].astype(work)
             if visible is not None:
@@ -284,9 +296,9 @@ def _heads(
     query: Array, key: Array, value: Array, weights: Weights, num_heads: int
 ) -> tuple[Array, Array, Array, Callable[[Array], Array]]:
     """Query, key and value of the heads, and what becomes of their outputs: merged, projected, in the dtype of the query."""
-    weights = Weights(**{name: _computable(array) for name, array in weights.arrays().items()})
+    weights = Weights(**{name: computable(array) for name, array in weights.arrays().items()})
     q, k, v = (
-        _split_heads(_affine(_computable(x), matrix, bias), num_heads)
+        split_heads(affine(computable(x), matrix, bias), num_heads)
         for x, matrix, bias in (
             (query, weights.query, weights.query_bias),
             (key, weights.key, weights.key_bias),
@@ -297,94 +309,10 @@ def _heads(
     def outward(heads: Array) -> Array:
         output = heads.swapaxes(1, 2).reshape(*query.shape[:2], -1)
         if weights.output is not None:
-            output = _affine(output, weights.output, weights.output_bias)
+            output = affine(output, weights.output, weights.output_bias)
         return output.astype(query.dtype, copy=False)
 
     return q, k, v, outward
-
-
-def visible_pairs(
-    query_length: int,
-    key_length: int,
-    mask: Bool[Array, "*#b_hq_lq #lk"] | None,
-    causal: bool,
-    alignment: str,
-    key_lengths: Int[Array, " b"] | None,
-    window: Window | None = None,
-) -> Bool[Array, "*#b_hq_lq #lk"] | None:
-    """Where a query may attend, in a shape that broadcasts over the scores; None where everywhere."""
-    conditions = [] if mask is None else [mask]
-    diagonal = key_length - query_length if alignment == "bottom-right" else 0
-    if window is not None:
-        left, right = (key_length + query_length if side is None else side for side in window)
-        distance = np.arange(key_length) - np.arange(query_length)[:, None] - diagonal
-        conditions.append((-left <= distance) & (distance <= right))
-    if causal:
-        conditions.append(np.tri(query_length, key_length, diagonal, dtype=bool))
-    if key_lengths is not None:
-        conditions.append((np.arange(key_length) < key_lengths[:, None])[:, None, None, :])
-    if not conditions:
-        return None
-    visible = conditions[0]
-    for condition in conditions[1:]:
-        visible = visible & condition
-    return visible
-
-
-def _computable(array: Array) -> Array:
-    """``array`` in a dtype that NumPy can calculate with: bfloat16 becomes float32."""
-    return array.astype(FLOAT32) if array.dtype == BFLOAT16 else array
-
-
-def _scaled(products: Array, scale: float | None, width: int) -> Array:
-    """The products times the scale, which is not rounded to 16 bits first."""
-    factor = 1.0 / np.sqrt(width) if scale is None else scale
-    if products.dtype == np.float16:
-        return (products * np.float32(factor)).astype(np.float16)
-    return products * products.dtype.type(factor)
-
-
-def _capped(scores: Array, cap: float | None) -> Array:
-    """cap · tanh(scores / cap), where there is a cap."""
-    return scores if cap is None else scores.dtype.type(cap) * np.tanh(scores / scores.dtype.type(cap))
-
-
-def _with_sinks(scores: Float[Array, "*h lq lk"], sinks: Float[Array, "*h"] | None) -> Array:
-    """The scores with a column of sinks behind them, where there are any."""
-    if sinks is None:
-        return scores
-    column = np.broadcast_to(_computable(sinks).astype(scores.dtype)[..., None, None], (*scores.shape[:-1], 1))
-    return np.concatenate([scores, column], axis=-1)
-
-
-def _softmax_with_zeros(scores: Array) -> Array:
-    """Softmax over the last axis; 0 throughout where every score is −inf."""
-    top = scores.max(-1, keepdims=True)
-    exponentials = np.exp(scores - np.where(top == -np.inf, scores.dtype.type(0), top))
-    total = exponentials.sum(-1, keepdims=True)
-    return exponentials / np.where(total == 0, scores.dtype.type(1), total)
-
-
-def _demand_groups(heads: int, kv_heads: int) -> None:
-    if heads % kv_heads:
-        raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
-
-
-def _repeat_heads(array: Array, heads: int) -> Array:
-    """(b, hkv, l, d) as (b, heads, l, d), each kv head repeated for the query heads of its group."""
-    _demand_groups(heads, array.shape[1])
-    return array if array.shape[1] == heads else np.repeat(array, heads // array.shape[1], axis=1)
-
-
-def _affine(x: Array, matrix: Array, bias: Array | None) -> Array:
-    product = x @ matrix
-    return product if bias is None else product + bias
-
-
-def _split_heads(array: Float[Array, "b l inner"], heads: int) -> Float[Array, "b h l d"]:
-    if array.shape[-1] % heads:
-        raise ValueError(f"a width of {array.shape[-1]} cannot be split into {heads} heads")
-    return array.reshape(*array.shape[:2], heads, -1).swapaxes(1, 2)
 
 
 _MASKING = {

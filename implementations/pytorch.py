@@ -10,7 +10,7 @@ import numpy as np
 
 from conformance.adapter import Implementation, Support
 
-from .numpy_ import Window
+from .numpy_steps import Window
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.adapter import Implementation, Support
 
-from .numpy_ import Window
+from .numpy_steps import Window
 from .pytorch import CONVENTIONS, FRAMEWORK, inference
 
 if TYPE_CHECKING:

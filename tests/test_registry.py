@@ -209,8 +209,8 @@ def test_what_cannot_be_imported(folder, place, text, expected):
     [
         ("q, k", "attention", "takes 2 positional parameters, where attention passes 3: query, key, value."),
         ("*, q, k, v", "attention", "takes 0 positional parameters"),
-        ("q, k, v, window", "attention", "demands 'window', which attention does not know"),
-        ("q, k, v, *, window", "attention", "demands 'window', which attention does not know"),
+        ("q, k, v, dropout", "attention", "demands 'dropout', which attention does not know"),
+        ("q, k, v, *, dropout", "attention", "demands 'dropout', which attention does not know"),
         ("q, k, v, mask", "attention", "demands 'mask', which is passed only where a problem asks for it: give it a default."),
         ("q, k, mask=None", "attention", "'mask' in the place of value"),
         ("q, k, v, w", "multi_head_attention", "no parameter 'num_heads'"),
