@@ -107,7 +107,7 @@ def elsewhere(query, key, value):
 elsewhere.conformance = Support(device="cuda")
 
 
-def other_names(query, key, value, window=None):
+def other_names(query, key, value, dropout=None):
     """Has a parameter that means nothing to the suite."""
     return honest(query, key, value)
 

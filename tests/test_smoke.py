@@ -107,7 +107,7 @@ def test_smoke_says_each_thing_that_raises_and_goes_on() -> None:
     [
         ("zeros", "which `run` judges"),
         ("one_buffer", "two calls return the same memory"),
-        ("other_names", "'window' means nothing to the suite and keeps its default"),
+        ("other_names", "'dropout' means nothing to the suite and keeps its default"),
     ],
 )
 def test_smoke_notes_what_is_no_fault_of_the_adapter(fake: str, told: str) -> None:
