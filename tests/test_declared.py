@@ -90,8 +90,11 @@ def test_what_is_not_offered_is_declared_or_offered(tmp_path: Path) -> None:
     function = MISTAKES["masks that are not offered, and nothing that says so"]
     result, run = run_of(tmp_path, function)
     assert run is not None
-    assert [(one.area, one.features) for one in run.undeclared] == [("MASK", ("bias", "causal", "key-lengths", "mask"))]
-    assert re.search(r"MASK of .*\S+:attention was not judged at all: .*bias, causal, key-lengths, mask.*declare", result.stdout)
+    (undeclared,) = run.undeclared
+    assert (undeclared.area, undeclared.features) == ("MASK", ("bias", "causal", "key-lengths", "mask", "window"))
+    assert re.search(
+        r"MASK of .*\S+:attention was not judged at all: .*bias, causal, key-lengths, mask, window.*declare", result.stdout
+    )
     result, run = run_of(tmp_path, f"{function}\nattention.conformance = Support(lacks={NO_MASKS})\n")
     assert run is not None
     assert run.undeclared == ()

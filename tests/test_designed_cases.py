@@ -44,6 +44,8 @@ def attention(inputs: AttentionInputs, parts: Parts) -> np.ndarray:
     query, key, value = inputs.query.astype(work), inputs.key.astype(work)[:, reads], inputs.value.astype(work)[:, reads]
     scale = work(parts.scale(inputs, 1 / np.sqrt(width)))
     scores = query @ key.swapaxes(-1, -2) * scale
+    if inputs.softcap is not None:
+        scores = work(inputs.softcap) * np.tanh(scores / work(inputs.softcap))
     if inputs.bias is not None:
         scores = scores + parts.bias(four(inputs.bias.astype(work)), scale)
     hidden = np.zeros(scores.shape, bool)
@@ -56,6 +58,15 @@ def attention(inputs: AttentionInputs, parts: Parts) -> np.ndarray:
     lengths = None if inputs.key_lengths is None else parts.lengths(inputs.key_lengths)
     if lengths is not None:
         hidden |= np.arange(key_length) >= lengths[:, None, None, None]
+    if inputs.window is not None:
+        left, right, *corner = inputs.window
+        offset = key_length - query_length if "bottom-right" in (*corner, causal) else 0
+        distance = np.arange(key_length) - np.arange(query_length)[:, None] - offset
+        hidden |= (distance < (-np.inf if left is None else -left)) | (distance > (np.inf if right is None else right))
+    if inputs.sinks is not None:  # a key of its own, with V = 0
+        sinks = np.broadcast_to(inputs.sinks.astype(work)[:, None, None], (*scores.shape[:3], 1))
+        scores, hidden = np.concatenate([scores, sinks], -1), np.concatenate([hidden, np.zeros(sinks.shape, bool)], -1)
+        value = np.concatenate([value, np.zeros((*value.shape[:2], 1, value.shape[3]), work)], axis=2)
     scores = parts.hide(scores, hidden)
     exponentials = parts.exponentials(np.exp(scores - parts.top(scores)), dtype)
     return round_to(parts.output(parts.weights(exponentials, hidden, dtype) @ value), dtype)
@@ -212,7 +223,8 @@ def multi_head(inputs: MultiHeadInputs, split: Callable, merge: Callable, scale:
         query=project(inputs.query, weights.query, weights.query_bias),
         key=project(inputs.key, weights.key, weights.key_bias),
         value=project(inputs.value, weights.value, weights.value_bias),
-        mask=inputs.mask, causal=inputs.causal, key_lengths=inputs.key_lengths,
+        mask=inputs.mask, causal=inputs.causal, key_lengths=inputs.key_lengths, window=inputs.window, softcap=inputs.softcap,
+        sinks=inputs.sinks,
     )  # fmt: skip
     merged = merge(attention(plain.but(scale=scale(inputs, plain)), parts))
     if weights.output is None:

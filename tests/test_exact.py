@@ -244,7 +244,7 @@ def test_multi_head_steps_are_what_the_formula_says() -> None:
     steps, weights = exact.multi_head_steps(inputs), inputs.weights
     assert set(steps) == {
         "projected_query", "projected_key", "projected_value", "scores", "scaled_scores", "weights", "visible", "merged_heads",
-        "output",
+        "lse", "output",
     }  # fmt: skip
     for name in ("query", "key", "value"):
         due = getattr(inputs, name) @ getattr(weights, name) + getattr(weights, f"{name}_bias")

@@ -42,7 +42,7 @@ ONE_MEMORY = Implementation(
 
 
 def crossed() -> list[Requirement]:
-    of_layers = [r for r in requirements().values() if r.operation == "multi_head_attention"]
+    of_layers = [r for r in requirements().values() if r.is_asked_of("multi_head_attention", ("output",))]
     return [r for r in of_layers if any("separate-values" in problem.features for problem in r.designed())]
 
 

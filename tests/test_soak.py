@@ -34,7 +34,8 @@ def test_problems_are_rebuilt_from_their_text_and_cover_what_there_is():
     assert min(lengths) == 1 and 200 < max(lengths) <= LONGEST
     features = frozenset().union(*(problem.features for problem in attention))
     assert features == {
-        "mask", "bias", "causal", "key-lengths", "scale", "grouped-heads", "value-width", "cross-length",
+        "mask", "bias", "causal", "key-lengths", "scale", "window", "softcap", "sinks",
+        "grouped-heads", "value-width", "cross-length",
     }  # fmt: skip
 
 

@@ -52,6 +52,8 @@ def wild(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return st.sampled_from(kind)
     known = {str: TEXTS, float: FLOATS, int: INTEGERS, bool: st.booleans() | st.just(np.True_), type(None): st.none()}
+    if kind is msgspec.UnsetType:
+        return st.just(msgspec.UNSET)
     return st.datetimes() if kind is datetime else known[kind]
 
 

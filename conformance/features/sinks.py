@@ -89,7 +89,7 @@ class Sinks(Feature):
     def requirements(self) -> Iterable[Any]:
         from conformance.specification.build import ALL, F32, attention, joined, multi_head
         from conformance.specification.draw import Draw, MultiHeadDraw
-        from conformance.specification.model import Requirement
+        from conformance.specification.model import Blind, Requirement
 
         def sinks(text: str) -> Recipe:
             return Recipe.parse(text, "sinks")
@@ -176,6 +176,7 @@ class Sinks(Feature):
                     multi_head("square", ALL, values="gaussian.1#423", sinks=sinks("constant.1"), mask="random.1:b1qk*0.8#423"),
                 ),
                 few_of=lambda problem: problem.dtype == "float32",
+                blind=(Blind("bfloat16", ("low",), ("zeros", "mean", "argmax", "uniform", "heads")),),
                 random=MultiHeadDraw(further=drawn),
             ),
         )  # fmt: skip

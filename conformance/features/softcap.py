@@ -93,7 +93,7 @@ class Softcap(Feature):
     def requirements(self) -> Iterable[Any]:
         from conformance.specification.build import ALL, F32, attention, joined, multi_head
         from conformance.specification.draw import Draw, MultiHeadDraw
-        from conformance.specification.model import Requirement
+        from conformance.specification.model import Blind, Requirement
 
         caps = (("softcap", ("2.0", "5.0", "30.0")),)
         return (
@@ -175,6 +175,7 @@ class Softcap(Feature):
                     multi_head("square", ALL, values="gaussian.1#320", softcap=0.5, key_lengths=(4, 6)),
                 ),
                 few_of=lambda problem: problem.dtype == "float32",
+                blind=(Blind("bfloat16", ("low",), ("mean", "argmax", "uniform")),),
                 random=MultiHeadDraw(further=(("softcap", ("1.0", "3.0")),)),
             ),
         )  # fmt: skip

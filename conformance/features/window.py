@@ -151,7 +151,7 @@ class Window(Feature):
     def requirements(self) -> Iterable[Any]:
         from conformance.specification.build import ALL, F32, attention, joined, multi_head
         from conformance.specification.draw import Draw, MultiHeadDraw
-        from conformance.specification.model import Requirement
+        from conformance.specification.model import Blind, Requirement
 
         sides = ("3/2", "0/4", "2/0", "-/1", "5/-")
 
@@ -243,6 +243,7 @@ class Window(Feature):
                     multi_head("square", ALL, values="gaussian.1#226", window=(2, 2), mask="random.1:b1qk*0.8#26"),
                 ),
                 few_of=lambda problem: problem.dtype == "float32",
+                blind=(Blind("bfloat16", ("low",), ("zeros", "mean", "argmax", "uniform")),),
                 random=MultiHeadDraw(further=(("window", ("2/1", "3/0", "-/1")),)),
             ),
         )  # fmt: skip
