@@ -5,6 +5,7 @@ A row whose keys are all hidden gives zeros then. Sources: gpt-oss (OpenAI 2025)
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -208,7 +209,8 @@ class Sinks(Feature):
             wrong("twice", "counts the sink twice, as if once for each of two parts of the keys",
                   lambda inputs: inputs.sinks + np.log(2.0), "ATT-SCALE-021",
                   ("mlx: https://github.com/ml-explore/mlx/issues/3452",)),
-            wrong("clipped", "cuts sinks off at 5", lambda inputs: np.clip(inputs.sinks, -5, 5), "ATT-SCALE-025"),
+            replace(wrong("clipped", "cuts sinks off at 5", lambda inputs: np.clip(inputs.sinks, -5, 5), "ATT-SCALE-025"),
+                    dtypes=("float64", "float32")),  # in which a sink that leaves little weight is asked
             Wrong(id="sinks-not-of-empty-rows", sentence="gives the mean of V where no key is seen, whatever the sink",
                   chain=lambda stages: (*stages, _FilledIn()), requirements={"attention": ("ATT-SCALE-023",)}),
             wrong("scaled", "multiplies the sink by the scale", scaled, "ATT-SCALE-021"),
