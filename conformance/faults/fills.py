@@ -56,7 +56,7 @@ def _bias(inputs: AttentionInputs) -> Array:
 
 def _products(inputs: AttentionInputs) -> Array:
     """The scores before the bias, float64."""
-    return run(flow_of(inputs), until="bias").scores[:, :, 0]
+    return run(flow_of(inputs), until="bias").scores[:, :, 0, :, : inputs.key.shape[2]]
 
 
 def _added(fill: Fill) -> Way:
