@@ -241,7 +241,8 @@ FAULTS: tuple[Fault, ...] = (
         for name, sentence, requirements, sources, needs, way in ROWS
     ),
     fault("multi-head-key-bias-dropped", "leaves out the bias of the key", _without("key_bias"), (), (), "projection-bias",
-          lacks=frozenset({"sinks", "softcap"}), equivalent="q · b_k is added to all scores of a row alike, which softmax does not notice."),
+          lacks=frozenset({"sinks", "softcap"}),
+          equivalent="q · b_k is added to all scores of a row alike, which softmax does not notice."),
     fault("multi-head-scale-in-float32", "takes √d of the heads in float32",
           _scale(lambda x: 1.0 / float(np.float32(np.sqrt(int(_width(x)))))), SCALE, dtypes=("float64",)),
 )  # fmt: skip
