@@ -49,7 +49,7 @@ def _with_signature(function: Callable[..., Array], operation: str, needed: Iter
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
         for name, default in _parameters(operation).items()
     ]
-    function.__signature__ = inspect.Signature([*positional, *named, *of_features])  # type: ignore[attr-defined]
+    function.__signature__ = inspect.Signature([*positional, *named, *of_features])  # type: ignore[attr-defined]  # where inspect looks first
     return function
 
 

@@ -316,8 +316,12 @@ class Window(Feature):
         from conformance.specification.observing import Question
 
         counts = {"inclusive": (3, 3), "exclusive": (2, 2), "left-exclusive": (2, 3)}
-        square = lambda: attention("square", values="zero-query.1#1", window=(3, 3))  # noqa: E731
-        layer = lambda: multi_head("square", values="gaussian.1#1", window=(3, 3))  # noqa: E731
+
+        def square() -> Any:
+            return attention("square", values="zero-query.1#1", window=(3, 3))
+
+        def layer() -> Any:
+            return multi_head("square", values="gaussian.1#1", window=(3, 3))
 
         def counted(ask: Any, problem: Any) -> str:
             return first_alike(ask(problem), {answer: problem.but(window=sides) for answer, sides in counts.items()})
@@ -326,8 +330,12 @@ class Window(Feature):
             meanings = {corner: problem.but(window=(3, 2, corner)) for corner in ("top-left", "bottom-right")}
             return first_alike(ask(problem.but(window=(3, 2, "default"))), meanings)
 
-        wide = lambda: attention("wide", values="zero-query.1#1", window=(3, 2, "default"))  # noqa: E731
-        cross = lambda: multi_head("cross", values="gaussian.1#1", source="cross", window=(3, 2, "default"))  # noqa: E731
+        def wide() -> Any:
+            return attention("wide", values="zero-query.1#1", window=(3, 2, "default"))
+
+        def cross() -> Any:
+            return multi_head("cross", values="gaussian.1#1", source="cross", window=(3, 2, "default"))
+
         return (
             Convention(
                 id="CON-WINDOW",
