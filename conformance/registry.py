@@ -23,6 +23,7 @@ from conformance.support_types import of_due_types
 from conformance.user_function import check_signature, load
 
 DEFAULT_FRAMEWORK = "numpy"
+BUILTIN = "conformance.implementations"  # the package of what is built in
 
 
 def builtin() -> dict[str, Implementation]:
@@ -152,7 +153,7 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    package = importlib.import_module("conformance.implementations")
+    package = importlib.import_module(BUILTIN)
     found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     return tuple(importlib.import_module(info.name) for info in found if not info.ispkg)
 
