@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool
@@ -14,6 +14,15 @@ from conformance.problem.recipe import Recipe
 Array = np.ndarray
 OF_BOTH = ("attention", "multi_head_attention")
 Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a framework
+
+
+class Place(NamedTuple):
+    """Which score: the numbers of its batch row, query head, query and key."""
+
+    batch: int
+    head: int
+    query: int
+    key: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +52,9 @@ class Feature:
     means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in "with
     a mask". ``positional``: it counts tokens, so that no edit may change how many there are.
 
-
-    ``of_scores`` is a stage of the computation (conformance/oracle/stages.py) that comes before those of the features that it
-    ``precedes``; ``of_logits`` one behind all of these, before the softmax. What it brings for later rooms (requirements,
+    ``of_scores`` is a stage of the computation (conformance/oracle/stages.py), ``of_logits`` one behind all of these, before the
+    softmax. Either comes before those of the features that it ``precedes``, and after those that it ``follows``, by name; both
+    oracles ask features in that order. What it brings for later rooms (requirements,
     conventions, faults) is made when they ask for it.
 
     ``example``: a value of its field for any sizes, with which calls between others ask for it (conformance/checks/company.py).
@@ -68,6 +77,7 @@ class Feature:
     of_scores: ClassVar[Any] = None
     of_logits: ClassVar[Any] = None
     precedes: ClassVar[tuple[str, ...]] = ()
+    follows: ClassVar[tuple[str, ...]] = ()
     example: ClassVar[Any] = None
     words: ClassVar[str] = ""
     meant: ClassVar[Mapping[str, str]] = {}
@@ -130,8 +140,9 @@ class Feature:
         """A value of its field for ``problem``, where many random problems are made; ``between`` draws whole numbers."""
         return self.default
 
-    def score_exactly(self, mp: Any, score: Any, inputs: Any) -> Any:
-        """The exact twin of ``of_scores``: what a scaled product is made into, in numbers of mpmath."""
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+        """The exact twin of ``of_scores``, in numbers of mpmath: what is made of a scaled product, or of what the features before
+        have made of it, where nothing hides it."""
         return score
 
     def added_keys(self, inputs: Any) -> int:
