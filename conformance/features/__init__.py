@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
+from typing import Any
 
 from conformance.features.feature import Feature, Place
 
@@ -29,6 +30,11 @@ def _found() -> list[Feature]:
 def feature(operation: str, name: str) -> Feature | None:
     """The one of that name; None for what follows from sizes or is another operation's."""
     return next((one for one in features(operation) if one.name == name), None)
+
+
+def examples(operation: str) -> list[dict[str, Any]]:
+    """The field of a problem that asks for one of them, for each that brings an example."""
+    return [{one.argument: one.example} for one in features(operation) if one.example is not None]
 
 
 @cache
@@ -68,4 +74,4 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "Place", "every_feature", "feature", "features", "in_order", "is_first", "ordered"]
+__all__ = ["Feature", "Place", "every_feature", "examples", "feature", "features", "in_order", "is_first", "ordered"]
