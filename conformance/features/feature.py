@@ -45,8 +45,10 @@ class Wrong:
 
 
 class Feature:
-    """A variant of attention, one module of this folder. ``name`` is its word where implementations say what they offer;
-    ``argument`` how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
+    """A variant of attention, one module of this folder; CONTRIBUTING.md says how one is added.
+
+    ``name`` is its word, with hyphens, where implementations say what they offer and features name others; ``argument``, with
+    underscores, how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
     function is called, which released libraries call by the ``aliases``; ``ways`` those in which it is asked for, by preference,
     where an implementation does not say otherwise (conformance/routes.py). ``polarity``: the convention that says whether True
     means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in "with
@@ -54,14 +56,15 @@ class Feature:
 
     ``of_scores`` is a stage of the computation (conformance/oracle/stages.py), ``of_logits`` one behind all of these, before the
     softmax. Either comes before those of the features that it ``precedes``, and after those that it ``follows``, by name; both
-    oracles ask features in that order. What it brings for later rooms (requirements,
-    conventions, faults) is made when they ask for it.
+    oracles ask features in that order.
 
-    ``example``: a value of its field for any sizes, with which calls between others ask for it (conformance/checks/company.py).
-    ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
-    it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
-    made from these (conformance/faults/of_features.py). ``meant``: what the suite means where interfaces differ, by convention,
-    which plain functions of its own declare."""
+    What it brings for later rooms (requirements, conventions, faults) is made when they ask for it. ``example``: a value of its
+    field for any sizes, which calls between and before others ask for (conformance/checks/company.py, ATT-OUT-027, ATT-HEAD-028).
+    ``words`` name it in sentences, as in "leaves the window out". ``alone`` has the requirements that speak of it, by operation,
+    ``beside`` those that speak of it together with another feature, by operation and the other's name: faults that leave it out,
+    alone and beside others, are made from these (conformance/faults/of_features.py), in the dtypes of the designed problems that
+    ask for both. ``meant``: what the suite means where interfaces differ, by convention, which plain functions of its own
+    declare."""
 
     name: ClassVar[str]
     argument: ClassVar[str]

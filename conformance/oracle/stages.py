@@ -108,7 +108,7 @@ class Flow:
 
     @cached_property
     def finite(self) -> Array:
-        """The scores in float64, hidden ones as the largest of their row."""
+        """The scores as they are in the end, in float64, hidden ones as the largest of their row: for errors alone."""
         if self.scores is self.products:
             return self.wide(self.products)
         return np.where(np.isfinite(self.scores), self.scores, self.top).astype(np.float64)
