@@ -84,9 +84,8 @@ class Numbered(Feature):
 def test_both_oracles_ask_a_new_feature_in_its_turn_and_say_of_which_score():
     text = "attention batch=2 heads=2 length=3/4 width=4 dtype=float64 values=gaussian.1#1 softcap=1.0 bias=holes.1:1hqk#2"
     with added(Numbered()):
-        assert [stage.name for stage in stages()] == [
-            *("hide", "products", "softcap", "bias", "numbered", "sinks", "softmax", "mix")
-        ]
+        turns = [stage.name for stage in stages() if stage.name in ("sinks", "numbered", "bias", "softcap")]
+        assert turns == ["softcap", "bias", "numbered", "sinks"]
         inputs = materialise(parse(f"{text} numbered=1"))
         np.testing.assert_allclose(truth_of(inputs).output, exact.attention(inputs), rtol=1e-14)
         assert not np.allclose(exact.attention(inputs), exact.attention(inputs.but(numbered=None)))
