@@ -9,7 +9,7 @@ from types import ModuleType
 
 from conformance import registry
 from conformance.errors import Unsupported
-from conformance.features import features
+from conformance.features import examples
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Judgement, worst
 from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
@@ -187,8 +187,7 @@ def variants(base: Problem, form: str | None) -> Iterator[Problem]:
         return
     if form is not None:
         yield base.but(mask=Recipe("random", form=form))
-    further = (feature for feature in features(base.operation) if feature.example is not None)
-    yield from (base.but(**{feature.argument: feature.example}) for feature in further)
+    yield from (base.but(**asked) for asked in examples(base.operation))
     yield base.but(causal="default")
     yield base.but(key_lengths=tuple(1 + row for row in range(base.batch)))
     if isinstance(base, AttentionProblem):
