@@ -111,7 +111,7 @@ class Judge:
         self._inputs: _Cache[str, Inputs]
         self._truths: _Cache[str, Truth]  # by problem alone,
         self._expected: _Cache[tuple[str, str], Expected]  # by problem and profile
-        self._directions: _Cache[tuple[str, str], tuple[Direction, ...]]
+        self._directions: _Cache[tuple[str, str, str | None], tuple[Direction, ...]]  # and by the dtype of the scale
         if shares is not None:
             self._inputs, self._truths, self._expected = shares._inputs, shares._truths, shares._expected
             self._directions = shares._directions
@@ -174,7 +174,8 @@ class Judge:
         if isinstance(inputs, SinusoidalInputs):
             return ()
         expected = self.expected(problem, profile, support)
-        return _keep(self._directions, (problem.text, profile), lambda: tuple(directions(inputs, expected, profile)))
+        key = problem.text, profile, support.scale_dtype
+        return _keep(self._directions, key, lambda: tuple(directions(inputs, expected, profile)))
 
     def run(self, subject: Subject, problem: Problem, route: Route) -> Run:
         """One call. Raises Failed where it raises or returns no array; Unsupported where the mask's form is not taken."""
