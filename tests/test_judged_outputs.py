@@ -171,3 +171,8 @@ def test_the_addition_that_is_advised_is_one_by_which_it_passes(more):
     assert verdict.outcome is Outcome.WRONG_VALUE
     advised = re.search(r"within the budget of (\S+):", verdict.message)[1]
     assert judged(function, LOUD, profile=advised, **more).outcome is Outcome.PASS
+
+
+def test_what_is_no_array_is_told_by_the_name_of_the_part():
+    verdict = judged(lambda query, key, value: (DIRECT(query, key, value), "text"), returns=("output", "lse"))
+    assert (verdict.outcome, verdict.output) == (Outcome.WRONG_DTYPE, "lse")
