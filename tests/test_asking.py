@@ -370,3 +370,48 @@ def test_a_question_says_which_problem_will_be_put():
     problem = parse(f"{PLAIN} causal=top-left")
     asked = {name: Asking(subject, conventions()[name], frozenset()).fitted(problem).causal for name in MEANT}
     assert asked["CON-ALIGNMENT"] == "default" and asked["CON-POLARITY"] == "top-left"
+
+
+class Compiler(type(NUMPY)):
+    """Its counts are what a test says that they are."""
+
+    counts = (5, 2)  # of whoever came before
+
+    def compilations(self):
+        return self.counts
+
+    def forget_compiled(self):
+        self.counts = (self.counts[0], 0)
+
+
+def test_calls_of_compiled_code_are_counted_from_its_compilation_until_it_is_given_up():
+    framework, then = Compiler(), []
+
+    def function(query, key, value):
+        compiled, given_up = framework.counts
+        framework.counts = compiled + then[0].count("compiled"), given_up + then[0].count("given up")
+        if then.pop(0) == "raises":
+            raise ValueError
+        return DIRECT(query, key, value)
+
+    subject, judge = Subject(Implementation("mine", function, Support(compiles=True), framework)), Judge()
+
+    def counted(*happens):
+        then.extend(happens)
+        for _ in happens:
+            judge.values(subject, parse(PLAIN))
+        return subject.calls, subject.compiled
+
+    assert counted("", "") == (2, None), "nothing is known to have been compiled"
+    assert counted("compiled", "", "compiled") == (5, 3)
+    assert counted("given up", "", "compiled") == (8, 3)
+    assert counted("raises") == (8, 3), "no call to count, and the compiler has forgotten"
+    assert counted("", "compiled") == (10, 5)
+
+
+def test_a_window_is_given_as_the_function_counts():
+    for counted, due in (("inclusive", (2, 1)), ("left-exclusive", (3, 1)), ("exclusive", (3, 2))):
+        got, _ = given_to(
+            f"{PLAIN} window=2/1", "query, key, value, window=None, alignment=''", conventions={"CON-WINDOW": counted}
+        )
+        assert got["window"] == due
