@@ -1,5 +1,6 @@
 """How a problem is put: which arguments a function gets and in which form, what is observed of it and how often, what is left."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -346,3 +347,41 @@ def test_a_window_is_given_as_the_function_counts():
             f"{PLAIN} window=2/1", "query, key, value, window=None, alignment=''", conventions={"CON-WINDOW": counted}
         )
         assert got["window"] == due
+
+
+class Switched(type(NUMPY)):
+    """Takes float64 only while a switch is on, as JAX does; notes the device."""
+
+    def __init__(self):
+        self.on, self.devices = False, set()
+
+    @contextmanager
+    def _switch(self):
+        self.on = True
+        yield
+        self.on = False
+
+    def surroundings(self, dtype):
+        return self._switch() if dtype == "float64" else None
+
+    def from_numpy(self, array, device):
+        self.devices.add(device)
+        assert self.on or array.dtype != np.float64
+        return array
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arrays_are_made_and_calls_run_in_what_the_framework_sets_for_a_dtype(dtype):
+    framework, seen = Switched(), []
+
+    def function(query, key, value, *, mask=None):
+        seen.append(framework.on)
+        return DIRECT(query, key, value, mask=mask)
+
+    support = Support(device="a device", conventions=MEANT)
+    subject = Subject(Implementation("mine", function, support, framework))
+    problem = parse(f"{PLAIN.replace('float32', dtype)} causal=top-left")
+    judgement = Judge().values(subject, problem)
+    assert (judgement.verdict.outcome, judgement.route) == (Outcome.PASS, "causal=mask")
+    assert seen == [dtype == "float64"] and not framework.on
+    assert framework.devices == {"a device"}
