@@ -183,8 +183,8 @@ class Computation:
         if tensors.bad_query is not None or tensors.bad_key is not None:
             value, judged = _spread_nonfinite(self._inputs, tensors, flow.index, flow.visible, flow.weights, value, flow.judged)
         judged = judged[..., None]
-        if flow.visible is not None and value.shape[-1] == flow.visible.shape[-1] and np.isnan(value).any():
-            judged = judged & (flow.visible | ~np.isnan(value))
+        if flow.visible is not None and value.shape[-1] == flow.keys:
+            judged = judged & (flow.visible[..., : flow.keys] | ~np.isnan(value))
         return value, judged
 
 
