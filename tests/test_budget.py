@@ -258,3 +258,9 @@ def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(asked, monk
     assert sampled.rows is not None and sampled.shape == whole.shape
     for name in ("output", "budget", "judged"):
         np.testing.assert_allclose(getattr(sampled, name), getattr(whole, name)[:, :, sampled.rows], rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_every_number_of_an_encoding_may_be_off_by_something(dtype):
+    found = expect(materialise(parse(f"sinusoidal_encoding length=5 width=6 dtype={dtype}")), "strict")
+    assert found.output.shape == found.budget.shape and (found.budget > 0).all()

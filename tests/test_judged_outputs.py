@@ -13,6 +13,7 @@ from conformance.dtypes import round_to
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, expected_of
 from conformance.oracle import expect
+from conformance.oracle.profiles import looser
 from conformance.problem import parse
 from conformance.registry import frameworks, resolve
 from conformance.routes import Route
@@ -176,3 +177,10 @@ def test_the_addition_that_is_advised_is_one_by_which_it_passes(more):
 def test_what_is_no_array_is_told_by_the_name_of_the_part():
     verdict = judged(lambda query, key, value: (DIRECT(query, key, value), "text"), returns=("output", "lse"))
     assert (verdict.outcome, verdict.output) == (Outcome.WRONG_DTYPE, "lse")
+
+
+@pytest.mark.parametrize("flushing", ["", "+flushes"])
+def test_an_addition_that_is_declared_is_not_tried_again(flushing):
+    assert looser(f"strict{flushing}") == (f"strict+lse{flushing}", f"strict+merges{flushing}")
+    assert looser(f"strict+lse{flushing}") == (f"strict+merges{flushing}",)
+    assert looser(f"strict+merges{flushing}") == ()

@@ -264,3 +264,16 @@ def test_free_sizes_of_multi_head_attention_are_multiples_of_the_heads(inner):
 def test_free_sizes_of_a_set_are_what_its_name_says(name, always, sometimes):
     sizes = all_of(strategies._FREE[name], examples=300)
     assert all(always(found) for found in sizes) and any(sometimes(found) for found in sizes)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_shrinking_tries_all_that_was_drawn(free):
+    """Palette shapes too, behind the free ones: what alone fails there is found."""
+    drawn = corpus(requirements()["ATT-OUT-004"], examples=12, seed=0, free=free)
+    last = [example for example in drawn if not example.free][-1]
+    assert smallest("ATT-OUT-004", lambda problem: problem in last.problems, free=free, limit=1000) in last.problems
+
+
+def test_encodings_are_drawn_for_a_few_batch_rows():
+    drawn = corpus(requirements()["ATT-POS-008"], examples=60, seed=3, free=True)
+    assert {problem.batch for example in drawn for problem in example.problems} == {1, 2, 3}

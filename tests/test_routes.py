@@ -185,3 +185,24 @@ def test_a_mask_of_two_heads_is_no_mask_of_all():
     folded = fold(inputs, Route({"causal": "mask"}), MASK_FORMS)
     np.testing.assert_array_equal(folded.mask, inputs.mask & np.tri(5, dtype=bool))
     assert folded.mask.shape == (1, 2, 5, 5)
+
+
+def test_of_features_that_exclude_each_other_the_others_ways_stay():
+    def function(query, key, value, *, mask=None, bias=None):
+        raise AssertionError("it is not called")
+
+    support = Support(exclusive=frozenset({"mask", "bias"}), routes={"grouped-heads": ("repeat",)}, **MEANT)
+    problem = parse(
+        "attention batch=2 heads=4/2 length=7 width=4 dtype=float32 values=spread.1#3 mask=random.1:b1qk#1 bias=gaussian.1:qk#1"
+    )
+    route = default_route(problem, Implementation("mine", function, support, NUMPY), dict(MEANT["conventions"]))
+    assert str(route) == "grouped-heads=repeat,mask=bias"
+
+
+def test_what_is_offered_alone_is_offered_natively():
+    def function(query, key, value, *, mask=None):
+        raise AssertionError("it is not called")
+
+    mine = Implementation("mine", function, Support(**MEANT), NUMPY)
+    alone = Implementation("mine", function, Support(lacks=mine.features - {"mask"}, **MEANT), NUMPY)
+    assert alone.features == {"mask"} and offered_ways("mask", alone)[0] == "native"
