@@ -1,13 +1,14 @@
 """The error budget: correct code that rounds where its profile says is within it, and each addition allows for what it names."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.procedures import PROCEDURES
-from conformance.errors import UsageError
+from conformance.errors import ProblemError, UsageError
 from conformance.evaluation.honest_list import variants
 from conformance.faults.functions import CONVENTIONS, attention, multi_head_attention
 from conformance.harness import Subject
@@ -264,3 +265,33 @@ def test_a_problem_of_many_pairs_is_judged_row_by_row_as_a_small_one(asked, monk
 def test_every_number_of_an_encoding_may_be_off_by_something(dtype):
     found = expect(materialise(parse(f"sinusoidal_encoding length=5 width=6 dtype={dtype}")), "strict")
     assert found.output.shape == found.budget.shape and (found.budget > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [
+        ("float64", ("strict", "eager", "soft32")),
+        ("float32", ("strict", "eager", "bf16x3", "tf32")),
+        ("float16", ("inner32", "fused", "fused_q", "fused_qk")),
+        ("float16", ("fused", "eager", "low")),
+        ("bfloat16", ("inner32", "fused", "fused_q", "fused_qk")),
+        ("bfloat16", ("fused", "eager", "low")),
+    ],
+)
+def test_who_rounds_more_is_allowed_more(dtype, names):
+    inputs = materialise(parse(f"attention batch=2 heads=3 length=17/19 width=7 dtype={dtype} values=gaussian.1*3.0#5"))
+    budgets = [expect(inputs, name).budget for name in names]
+    for tight, loose in pairwise(budgets):
+        assert np.median(loose / tight) > 1.02 and (loose >= tight * 0.999).all()
+
+
+def test_budgets_grow_with_the_values_beyond_what_can_be_squared():
+    inputs = materialise(parse("attention batch=2 heads=3 length=17/19 width=7 dtype=float64 values=gaussian.1#5"))
+    plain, large = (expect(inputs.but(value=inputs.value * factor), "eager").budget for factor in (1.0, 2.0**600))
+    np.testing.assert_allclose(large, plain * 2.0**600, rtol=1e-6)
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    inputs = materialise(parse("multi_head_attention batch=1 heads=2 length=3 model=4 inner=4 dtype=float32 values=gaussian.1#1"))
+    with pytest.raises(ProblemError):
+        expect(inputs.but(num_heads=3), "strict")

@@ -274,6 +274,8 @@ def test_shrinking_tries_all_that_was_drawn(free):
     assert smallest("ATT-OUT-004", lambda problem: problem in last.problems, free=free, limit=1000) in last.problems
 
 
-def test_encodings_are_drawn_for_a_few_batch_rows():
-    drawn = corpus(requirements()["ATT-POS-008"], examples=60, seed=3, free=True)
-    assert {problem.batch for example in drawn for problem in example.problems} == {1, 2, 3}
+def test_encodings_are_drawn_for_a_few_batch_rows_and_in_each_dtype():
+    requirement = requirements()["ATT-POS-008"]
+    problems = [problem for example in corpus(requirement, examples=60, seed=3, free=True) for problem in example.problems]
+    assert {problem.batch for problem in problems} == {1, 2, 3}
+    assert {problem.dtype for problem in problems} == set(requirement.random.dtypes)
