@@ -295,3 +295,22 @@ def test_heads_that_do_not_divide_the_width_are_refused():
     inputs = materialise(parse("multi_head_attention batch=1 heads=2 length=3 model=4 inner=4 dtype=float32 values=gaussian.1#1"))
     with pytest.raises(ProblemError):
         expect(inputs.but(num_heads=3), "strict")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "attention batch=2 heads=4/2 length=5/7 width=4 dtype=float32 values=spread.1#1",
+        "multi_head_attention batch=2 heads=3 length=5/7 model=4 inner=6/9 dtype=float32 values=gaussian.1#2 source=cross",
+        (
+            "multi_head_attention batch=2 heads=2 length=5/7 model=6 inner=4 dtype=float32 values=gaussian.1#3 source=cross "
+            "output=none"
+        ),
+    ],
+)
+def test_the_budget_of_a_row_is_its_own(text):
+    inputs = materialise(parse(text))
+    rows = [slice(None)] * (inputs.query.ndim - 2) + [slice(1, 3)]
+    for name in ("strict", "eager"):
+        whole, part = expect(inputs, name), expect(inputs.but(query=inputs.query[tuple(rows)]), name)
+        np.testing.assert_allclose(part.budget, whole.budget[tuple(rows)], rtol=1e-6)

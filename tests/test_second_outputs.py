@@ -232,3 +232,14 @@ def test_long_problems_are_computed_in_blocks_or_some_of_their_rows_alone(name, 
     array[place] += 1.0
     found = judge(array, expected)
     assert (found.outcome, found.index) == (Outcome.WRONG_VALUE, place)
+
+
+def test_scores_are_told_as_the_softmax_is_taken_of_them() -> None:
+    text = (
+        "attention batch=2 heads=4/2 length=5/6 width=3 dtype=float32 values=spread.1#1 mask=random.1:b1qk#3 bias=gaussian.1:qk#1"
+    )
+    inputs = materialise(parse(text))
+    assert isinstance(inputs, AttentionInputs)
+    scores, output = oracle_of_attention.scores_and_output(inputs)
+    np.testing.assert_allclose(scores, scores_of(inputs, np.float64), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(output, truth_of(inputs).output, rtol=1e-12)
