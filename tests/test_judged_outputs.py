@@ -184,3 +184,31 @@ def test_an_addition_that_is_declared_is_not_tried_again(flushing):
     assert looser(f"strict{flushing}") == (f"strict+lse{flushing}", f"strict+merges{flushing}")
     assert looser(f"strict+lse{flushing}") == (f"strict+merges{flushing}",)
     assert looser(f"strict+merges{flushing}") == ()
+
+
+def test_a_problem_is_put_by_the_route_that_is_named():
+    seen = []
+
+    def function(query, key, value):
+        seen.append(key.shape[1])
+        return DIRECT(query, key, value)
+
+    grouped, one = PLAIN.but(heads=4, kv_heads=2), subject(function)
+    repeated = Route({"grouped-heads": "repeat"})
+    judgements = [Judge().values(one, grouped), Judge().values(one, grouped, repeated)]
+    assert [judgement.route for judgement in judgements] == ["native", str(repeated)]
+    assert all(judgement.verdict.outcome is Outcome.PASS for judgement in judgements)
+    assert seen == [2, 4]
+
+
+def test_a_problem_may_be_put_in_the_memory_of_another():
+    seen = []
+
+    def function(query, key, value):
+        seen.append(query)
+        return DIRECT(query, key, value)
+
+    judge, one = Judge(), subject(function)
+    first = judge.values(one, PLAIN)
+    second = judge.values(one, parse(PLAIN.text.replace("spread.1#1", "spread.1#2")), in_memory_of=first.prepared)
+    assert seen[0] is seen[1] and first.verdict.outcome is second.verdict.outcome is Outcome.PASS
