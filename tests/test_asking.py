@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks, resolve
+from conformance.adapter.routes import Route
 from conformance.errors import Declined, LeftOut, Unsupported
-from conformance.harness import Asking, Subject
-from conformance.inputs import Weights
-from conformance.judging import Judge
+from conformance.harness.subject import Asking, Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
-from conformance.registry import frameworks, resolve
-from conformance.routes import Route
+from conformance.problem.inputs import Weights
 from conformance.specification import conventions
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 NUMPY = frameworks()["numpy"]
 DIRECT = resolve("numpy-direct").function
@@ -342,11 +342,11 @@ def test_calls_of_compiled_code_are_counted_from_its_compilation_until_it_is_giv
 
 
 def test_a_window_is_given_as_the_function_counts():
-    for counted, due in (("inclusive", (2, 1)), ("left-exclusive", (3, 1)), ("exclusive", (3, 2))):
+    for counted, expected in (("inclusive", (2, 1)), ("left-exclusive", (3, 1)), ("exclusive", (3, 2))):
         got, _ = given_to(
             f"{PLAIN} window=2/1", "query, key, value, window=None, alignment=''", conventions={"CON-WINDOW": counted}
         )
-        assert got["window"] == due
+        assert got["window"] == expected
 
 
 class Switched(type(NUMPY)):

@@ -4,11 +4,11 @@ import pytest
 
 from conformance.adapter import Implementation, Support
 from conformance.errors import Unsupported
-from conformance.harness import Asking, Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Asking, Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
 from conformance.specification import conventions
-from conformance.verdict import Outcome
 from tests.test_asking import DIRECT, MEANT, NUMPY, PLAIN, counting
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
-from conformance.bias import directions
-from conformance.dtypes import round_to
-from conformance.harness import Subject
-from conformance.judging import Failed, Judge, expected_of
+from conformance.adapter.registry import frameworks, resolve
+from conformance.adapter.routes import Route
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed, Judge, expected_of
+from conformance.judging.systematic_error import directions
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import round_to
+from conformance.numerics.profiles import looser
 from conformance.oracle import expect
-from conformance.oracle.profiles import looser
 from conformance.problem import parse
-from conformance.registry import frameworks, resolve
-from conformance.routes import Route
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests import returning
 
 PLAIN = parse("attention batch=1 heads=2 length=5/7 width=4 dtype=float32 values=spread.1#1")

@@ -1,4 +1,4 @@
-"""NaN and infinity among the inputs: what is due, row by row and by hand, and in which rows nothing is."""
+"""NaN and infinity among the inputs: what is expected, row by row and by hand, and in which rows nothing is."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from conformance.oracle import attention as oracle
 from conformance.oracle import truth_of
 from conformance.problem import parse
+from conformance.problem.visibility import visible_pairs
 from conformance.values import materialise
-from conformance.visibility import visible_pairs
 
 PLAIN = "attention batch=2 heads=4/2 length=5/6 width=3/2 dtype=float32 values=spread.1#1"
 TEXTS = (
@@ -43,7 +43,7 @@ def inputs_with(text, places):
     return inputs.but(**arrays)
 
 
-def due(inputs):
+def target(inputs):
     """Output, log-sum-exp and weights by the formula, a row at a time, of the keys that it sees; and what is judged of each:
     nothing that hangs on what is hidden, or on e^∞."""
     batch, heads, rows = inputs.query.shape[:3]
@@ -78,7 +78,7 @@ def test_what_is_not_finite_goes_where_arithmetic_takes_it(places, text, pairs, 
         monkeypatch.setattr(oracle, "BLOCK_PAIRS", pairs)
     inputs = inputs_with(text, PLACES[places])
     truth = truth_of(inputs)
-    for name, (value, judged) in due(inputs).items():
+    for name, (value, judged) in target(inputs).items():
         expected = truth.of(name, "float32").expected(truth.of(name, "float32").bound("strict"))
         where = np.broadcast_to(judged, value.shape)
         np.testing.assert_array_equal(np.broadcast_to(expected.judged, value.shape), where, err_msg=name)
