@@ -5,16 +5,15 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from conformance import features
-from conformance.cases import golden
-from conformance.cases.golden import load_cases
 from conformance.features import Feature
 from conformance.golden_tool import check
-from conformance.inputs import Arguments
 from conformance.oracle.stages import stages
 from conformance.problem import PROBLEM_TYPES, AttentionProblem, Problem, ProblemError, Recipe, parse
 from conformance.problem.fields import Field, Number
+from conformance.problem.inputs import Arguments
 from conformance.specification import requirements
-from conformance.values import materialise
+from conformance.values import golden, materialise
+from conformance.values.golden import load_cases
 
 TEXT = "attention batch=1 heads=1 length=2/3 width=4 dtype=float32 values=gaussian.1#0"
 PLAIN = parse(TEXT)

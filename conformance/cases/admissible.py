@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
-from conformance.inputs import AttentionInputs, Inputs, SinusoidalInputs
+from conformance.judging.verdict import judge
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.numerics.profiles import TIGHTEST_FIRST
 from conformance.oracle import Expected, expect, heads_of, merged, scores_and_output, truth_of
-from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.problem import Problem
+from conformance.problem.inputs import AttentionInputs, Inputs, SinusoidalInputs
+from conformance.problem.visibility import visible_pairs
 from conformance.values import materialise
-from conformance.verdict import judge
-from conformance.visibility import visible_pairs
 
 LEAST_RATIO = 10.0  # error / budget that a null model must reach
 LEAST_RATIO_BFLOAT16 = 3.0  # for values drawn at random in bfloat16

@@ -5,10 +5,10 @@ from functools import cache
 
 import numpy as np
 
-from conformance.dtypes import round_to
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
-from conformance.philox import Stream
+from conformance.numerics.dtypes import round_to
+from conformance.numerics.philox import Stream
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
 from conformance.values import materialise
 
 AMPLITUDES = {"N(0, 1)": 1.0, "0.1 · N(0, 1)": 0.1}

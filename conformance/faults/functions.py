@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.faults.model import Fault
+from conformance.adapter import Implementation, Support, registry
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
 from conformance.features import features
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.problem import LAYOUTS
+from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
 
 Array = np.ndarray
 # The numerics profile that a computation in float64 with one rounding keeps to.

@@ -39,9 +39,9 @@ class Feature:
     """A variant of attention, one module of this folder. ``name`` is its word where implementations say what they offer;
     ``argument`` how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
     function is called, which released libraries call by the ``aliases``; ``ways`` those in which it is asked for, by preference,
-    where an implementation does not say otherwise (conformance/routes.py). ``polarity``: the convention that says whether True
-    means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in "with
-    a mask". ``positional``: it counts tokens, so that no edit may change how many there are.
+    where an implementation does not say otherwise (conformance/adapter/routes.py). ``polarity``: the convention that says whether
+    True means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in
+    "with a mask". ``positional``: it counts tokens, so that no transformation may change how many there are.
 
 
     ``of_scores`` is a stage of the computation (conformance/oracle/stages.py) that comes before those of the features that it

@@ -1,10 +1,10 @@
 """Oracles: what each operation must give, and how far off it may be."""
 
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
 from conformance.oracle.attention import scores_and_output, truth_of_attention
 from conformance.oracle.expected import Expected, Truth
 from conformance.oracle.multihead import heads_of, merged, truth_of_multi_head
 from conformance.oracle.sinusoidal import truth_of_sinusoidal
+from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs
 
 
 def truth_of(inputs: Inputs) -> Truth:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from conformance.problem.attention import BATCH, DTYPE, EDITS, LENGTH, VALUES
+from conformance.problem.attention import BATCH, DTYPE, LENGTH, TRANSFORMATIONS, VALUES
 from conformance.problem.base import Problem, demand_lengths, demand_size
 from conformance.problem.fields import NEEDED, Field, Sizes, Word, demand
 from conformance.problem.recipe import Recipe
@@ -37,7 +37,7 @@ class MultiHeadProblem(Problem):
     weights: str
     projection_bias: bool
     output: str
-    edits: tuple[Recipe, ...]
+    transformations: tuple[Recipe, ...]
 
     BEFORE: ClassVar[tuple[Field, ...]] = (
         BATCH,
@@ -88,7 +88,7 @@ class MultiHeadProblem(Problem):
             },
         ),
     )  # fmt: skip
-    BEHIND: ClassVar[tuple[Field, ...]] = (EDITS,)
+    BEHIND: ClassVar[tuple[Field, ...]] = (TRANSFORMATIONS,)
 
     def check(self) -> None:
         demand(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from conformance.dtypes import DTYPES
+from conformance.numerics.dtypes import DTYPES
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
@@ -15,7 +15,7 @@ F32_BF16 = ("float32", "bfloat16")
 NO_F16 = ("float64", "float32", "bfloat16")
 NO_BF16 = ("float64", "float32", "float16")
 
-IN_16_BITS = ("fused_q", "fused_qk", "eager", "low")  # profiles that round scores, or what they are made of, to 16 bits
+IN_16_BITS = ("fused_q", "fused_qk", "unfused", "low")  # profiles that round scores, or what they are made of, to 16 bits
 
 Sizes = tuple[int, int, int, int, int, int, int]  # in the order of _SIZES
 _Kind = TypeVar("_Kind", bound=Problem)
@@ -29,17 +29,18 @@ def attention(
     values: str = "spread.1#1",
     mask: str | None = None,
     bias: str | None = None,
-    edits: Iterable[str] = (),
+    transformations: Iterable[str] = (),
     **fields: Any,
 ) -> list[AttentionProblem]:
-    """The problem of a palette shape, or of sizes, in each of ``dtypes``; values, mask, bias and edits as recipe texts."""
+    """The problem of a palette shape, or of sizes, in each of ``dtypes``; values, mask, bias and transformations as recipe
+    texts."""
     sizes = SHAPES[shape].fields if isinstance(shape, str) else dict(zip(_SIZES, shape, strict=True))
     problem = AttentionProblem(
         **sizes,
         values=Recipe.parse(values, "values"),
         mask=None if mask is None else Recipe.parse(mask, "mask"),
         bias=None if bias is None else Recipe.parse(bias, "bias"),
-        edits=tuple(Recipe.parse(edit, "edits") for edit in edits),
+        transformations=tuple(Recipe.parse(transformation, "transformations") for transformation in transformations),
         **fields,
     )
     return [problem.but(dtype=dtype) for dtype in dtypes]
@@ -51,7 +52,7 @@ def multi_head(
     *,
     values: str = "gaussian.1#1",
     mask: str | None = None,
-    edits: Iterable[str] = (),
+    transformations: Iterable[str] = (),
     **fields: Any,
 ) -> list[MultiHeadProblem]:
     """The problem of a palette shape of multi-head attention in each of ``dtypes``."""
@@ -59,7 +60,7 @@ def multi_head(
         **MULTI_HEAD_SHAPES[shape].fields,
         values=Recipe.parse(values, "values"),
         mask=None if mask is None else Recipe.parse(mask, "mask"),
-        edits=tuple(Recipe.parse(edit, "edits") for edit in edits),
+        transformations=tuple(Recipe.parse(transformation, "transformations") for transformation in transformations),
         **fields,
     )
     return [problem.but(dtype=dtype) for dtype in dtypes]

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from conformance import files
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
 from conformance.specification import requirements
-from conformance.specification.model import Facts
+from conformance.specification.requirement import Facts
 from conformance.specification.size_classes import (
     CLASSES,
     DIMENSIONS,
@@ -26,6 +25,7 @@ from conformance.specification.size_classes import (
     sizes_of,
 )
 from conformance.specification.size_space import SPACES, Space
+from conformance.system import files
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "sizes.md"
 _EVERYTHING = Facts(sizes=(), features=frozenset(), dtypes=(), dear=False, thorough=True)
@@ -34,7 +34,7 @@ EDGES = tuple(tile + by for tile in TILES for by in (-1, 0, 1))
 
 
 @dataclass
-class Coverage:
+class SizeCoverage:
     """How many problems have each class, each edge of a tile, each pair of classes, each class beside an argument, and each
     relation of two dimensions."""
 
@@ -96,9 +96,9 @@ class Coverage:
 
 
 @cache
-def coverage() -> dict[str, Coverage]:
+def coverage() -> dict[str, SizeCoverage]:
     """Of all designed problems of the full tier, by operation."""
-    found = {space.operation: Coverage(space) for space in SPACES}
+    found = {space.operation: SizeCoverage(space) for space in SPACES}
     for problem in _problems():
         if isinstance(problem, AttentionProblem | MultiHeadProblem) and _is_whole(problem):
             found[problem.operation].add(problem)
@@ -113,10 +113,10 @@ def _problems() -> Iterator[Problem]:
 
 
 def _is_whole(problem: AttentionProblem | MultiHeadProblem) -> bool:
-    """Whether heads divide, and edits leave the sizes as they are."""
+    """Whether heads divide, and transformations leave the sizes as they are."""
     if isinstance(problem, AttentionProblem):
-        return problem.heads % problem.kv_heads == 0 and not problem.edits
-    return problem.inner_width % problem.heads == 0 == problem.value_inner_width % problem.heads and not problem.edits
+        return problem.heads % problem.kv_heads == 0 and not problem.transformations
+    return problem.inner_width % problem.heads == 0 == problem.value_inner_width % problem.heads and not problem.transformations
 
 
 def table(operation: str, style: str = "simple") -> str:
@@ -134,12 +134,12 @@ def _sizes_in_words(word: str) -> str:
 def argument_table(operation: str, style: str = "simple") -> str:
     """How many problems have each argument at each class, the least over the dimensions in which it is asked."""
     found = coverage()[operation]
-    due = dict.fromkeys(found.affordable_arguments())
+    expected = dict.fromkeys(found.affordable_arguments())
     rows = []
     for argument in found.asked:
         cells = []
         for word in CLASSES:
-            counts = [found.arguments[cell, argument] for cell, asked in due if asked == argument and cell[1] == word]
+            counts = [found.arguments[cell, argument] for cell, asked in expected if asked == argument and cell[1] == word]
             cells.append(min(counts) if counts else "–")
         rows.append((argument, *cells))
     return tabulate(rows, ("argument", *CLASSES), tablefmt=style, disable_numparse=True)

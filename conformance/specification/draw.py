@@ -10,7 +10,7 @@ from dataclasses import dataclass
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")
 NARROW_DTYPES = ("float32", "float16", "bfloat16")  # float64 is drawn only where it can make a difference
 KEY_FORMS = ("b1qk", "qk", "b11k", "1hqk", "bhqk")  # those that can hide one key and show another
-GENERAL_LAWS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
+GENERAL_DISTRIBUTIONS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Draw:
 
     shapes: str = "any"
     dtypes: tuple[str, ...] = NARROW_DTYPES
-    laws: tuple[str, ...] = GENERAL_LAWS
+    distributions: tuple[str, ...] = GENERAL_DISTRIBUTIONS
     masks: tuple[str, ...] = ("",)
     forms: tuple[str, ...] = KEY_FORMS
     biases: tuple[str, ...] = ("",)
@@ -28,7 +28,7 @@ class Draw:
     key_lengths: bool = False
     scales: tuple[float | None, ...] = (None,)
     layouts: tuple[str, ...] = ("contiguous",)
-    edits: tuple[str, ...] = ("",)
+    transformations: tuple[str, ...] = ("",)
     further: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
@@ -46,7 +46,7 @@ class MultiHeadDraw:
     forms: tuple[str, ...] = KEY_FORMS
     causal: tuple[str, ...] = ("none",)
     key_lengths: bool = False
-    edits: tuple[str, ...] = ("",)
+    transformations: tuple[str, ...] = ("",)
     further: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem.visibility import visible_pairs
 from conformance.records import Passes
-from conformance.visibility import visible_pairs
 
 # Five matrix products of the forward pass's size in place of two: Q Kᵀ again, dV, dP, dQ, dK (Dao 2023, section 4.1).
 BACKWARD = 2.5
