@@ -35,6 +35,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from conformance.dtypes import DTYPES
+from conformance.operations import operation_of
 from conformance.oracle.profiles import FLUSHING, UNDECLARED
 from conformance.parameters import Calling, calling, parameter_features
 from conformance.problem import LAYOUTS, MASK_FORMS
@@ -45,19 +46,6 @@ CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatev
 # Fields that a text cannot be.
 COLLECTIONS = ("features", "lacks", "returns", "exclusive", "dtypes", "layouts", "mask_forms", "sizes")
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
-
-# Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
-IMPLIED_FEATURES: dict[str, frozenset[str]] = {
-    "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
-    "multi_head_attention": frozenset(
-        {
-            *("cross-attention", "separate-values", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
-            *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
-            "separate-biases",
-        }
-    ),
-    "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +267,7 @@ class Implementation:
         else:
             named = frozenset(feature for name, feature in parameter_features(self.operation).items() if self.has(name))
         always = {"causal"} if self.support.causal == "always" else set()
-        return (named | always | IMPLIED_FEATURES[self.operation]) - self.support.lacks
+        return (named | always | operation_of(self.operation).implied) - self.support.lacks
 
     @cached_property
     def exclusive(self) -> frozenset[str]:

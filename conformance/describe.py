@@ -15,6 +15,7 @@ from conformance.faults import catalogue
 from conformance.faults.model import Fault
 from conformance.harness import Subject
 from conformance.limits import in_words
+from conformance.operations import operation_of
 from conformance.oracle.profiles import DECLARABLE, UNDECLARED
 from conformance.own_sizes import facts_of
 from conformance.records.distribution import distribution_of
@@ -66,7 +67,7 @@ def parts(implementation: Implementation) -> Iterator[str]:
         ("runs here", missing or "yes"),
         ("dtypes", ", ".join(_dtype(name, support.profile_for(name)) for name in support.dtypes)),
     ]
-    if support.operation == "attention":
+    if operation_of(support.operation).problem.has("layout"):
         lines += [("layouts", ", ".join(support.layouts)), ("axes", support.axes)]
     lines += [("features", ", ".join(sorted(implementation.features)) or "none"), *_not_native(implementation)]
     lines += [("called", ", ".join(f"{ours} as {theirs}" for ours, theirs in _renamed(implementation)))]

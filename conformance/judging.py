@@ -18,11 +18,12 @@ from conformance.cases.golden import golden_output
 from conformance.dtypes import float_type
 from conformance.errors import Declined, ProblemError, Unsupported, demand_own, told
 from conformance.harness import Subject
-from conformance.inputs import Inputs, SinusoidalInputs
+from conformance.inputs import Inputs
+from conformance.operations import operation_of
 from conformance.oracle import Expected, Truth, expect, truth_of
 from conformance.oracle.profiles import DECLARABLE, FLUSHING, TIGHTEST_FIRST, UNDECLARED, looser
 from conformance.prepared import OtherPartsError, PreparedCall
-from conformance.problem import Problem, SinusoidalProblem
+from conformance.problem import Problem
 from conformance.resources import shown
 from conformance.returned import IGNORED, OUTPUT, being
 from conformance.routes import Route
@@ -169,7 +170,7 @@ class Judge:
     def directions(self, problem: Problem, profile: str, support: Support) -> tuple[Direction, ...]:
         """Along which errors of ``problem`` are looked through; none of an encoding."""
         inputs = self.inputs(problem)
-        if isinstance(inputs, SinusoidalInputs):
+        if not inputs.attends:
             return ()
         expected = self.expected(problem, profile, support)
         return _keep(self._directions, (problem.text, profile), lambda: tuple(directions(inputs, expected, profile)))
@@ -234,7 +235,7 @@ class Judge:
 
     def _with_additions(self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
         """Says so where the output is right for weights that are normalised, or merged, through a rounded log-sum-exp."""
-        if isinstance(problem, SinusoidalProblem) or (verdict.r or 0.0) > MOST_OF_LSE:
+        if not operation_of(problem).by_profile or (verdict.r or 0.0) > MOST_OF_LSE:
             return verdict
         for other in looser(profile):
             if judge(output, self.expected(problem, other, subject.implementation.support)).outcome is Outcome.PASS:

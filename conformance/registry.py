@@ -19,8 +19,8 @@ from typing import Any
 
 from conformance.adapter import AXES, COLLECTIONS, Framework, Implementation, Support
 from conformance.errors import UsageError
+from conformance.operations import operations
 from conformance.oracle.profiles import DECLARABLE
-from conformance.problem import PROBLEM_TYPES
 from conformance.resources import shown
 from conformance.support_types import of_due_types
 from conformance.user_function import check_signature, load
@@ -141,7 +141,7 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
         )
     support = of_due_types(spec, replace(support, **given))
     for field, what, known in (
-        ("operation", "operation", PROBLEM_TYPES),
+        ("operation", "operation", operations()),
         ("axes", "order of axes", AXES),
         ("profile", "numerics profile", DECLARABLE),
         ("framework", "framework", frameworks()),

@@ -12,7 +12,8 @@ from conformance.declarations import advice_on_unread, contradictions, unknown_w
 from conformance.errors import Unsupported
 from conformance.harness import Subject
 from conformance.judging import Failed, Judge, Run
-from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalProblem
+from conformance.operations import operation_of
+from conformance.problem import Problem, Recipe
 from conformance.soundness import UNSOUND, Trial, variants
 from conformance.verdict import Outcome
 
@@ -57,7 +58,7 @@ def smoke(implementation: Implementation) -> Iterator[Finding]:
         return
     yield from trial.each("dtype", implementation.support.dtypes, trial.in_dtype)
     yield from trial.each("feature", sorted(implementation.features), trial.with_feature)
-    if implementation.operation == "attention":
+    if operation_of(implementation.operation).problem.has("layout"):
         yield from trial.each("layout", implementation.support.layouts, trial.in_layout)
     yield from trial.each("mask form", implementation.support.mask_forms, trial.with_mask_form)
     yield from trial.manners()
@@ -119,7 +120,6 @@ class _Trial:
 
     def _in_other_forms(self, name: str, problem: Problem) -> str:
         """Which forms of a mask or a bias work, where it is not all that fail."""
-        assert not isinstance(problem, SinusoidalProblem)
         recipe = getattr(problem, name)
         forms = self.implementation.support.mask_forms
         tried = {form: self.judge.values(self.subject, problem.but(**{name: replace(recipe, form=form)})) for form in forms}
@@ -136,11 +136,11 @@ class _Trial:
         return self.base.but(dtype=name)
 
     def in_layout(self, name: str) -> Problem:
-        assert isinstance(self.base, AttentionProblem)
+        assert self.base is not None
         return self.base.but(layout=name)
 
     def with_mask_form(self, form: str) -> Problem | None:
-        if isinstance(self.base, SinusoidalProblem | None) or "mask" not in self.implementation.features:
+        if self.base is None or "mask" not in self.implementation.features:
             return None
         return self.base.but(mask=Recipe("random", form=form))
 

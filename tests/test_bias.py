@@ -10,11 +10,12 @@ from conformance.checks.procedures import PROCEDURES
 from conformance.dtypes import round_to
 from conformance.evaluation import rules
 from conformance.evaluation.honest_list import variants
-from conformance.faults.functions import CONVENTIONS, attention, implementation_of
+from conformance.faults.functions import CONVENTIONS, implementation_of
 from conformance.faults.model import Fault
 from conformance.faults.steps import default_scale
 from conformance.harness import Subject
 from conformance.judging import Judge
+from conformance.operations import operation_of
 from conformance.oracle import expect
 from conformance.problem import parse
 from conformance.registry import frameworks, resolve
@@ -99,7 +100,9 @@ def test_a_scale_in_bfloat16_hides_in_the_eager_budget_and_not_from_the_probe():
         return rules.eager(inputs.but(scale=scale))
 
     support = Support(dtypes=("bfloat16",), profile="eager", conventions=CONVENTIONS)
-    implementation = Implementation("scale-in-bfloat16", attention(eager), support, frameworks()["numpy"])
+    implementation = Implementation(
+        "scale-in-bfloat16", operation_of("attention").function(eager), support, frameworks()["numpy"]
+    )
     problem = next(problem for problem in DESIGNED if problem.dtype == "bfloat16")
     assert Judge().values(Subject(implementation), problem).verdict.outcome is Outcome.PASS
     found = verdict_of(implementation, problem)
@@ -136,7 +139,7 @@ def mutated(change, dtype, profile):
         return change(weights / weights.sum(-1, keepdims=True), value, dtype)
 
     support = Support(dtypes=(dtype,), profile=profile, conventions=CONVENTIONS)
-    return Implementation("mutated", attention(output), support, frameworks()["numpy"])
+    return Implementation("mutated", operation_of("attention").function(output), support, frameworks()["numpy"])
 
 
 def truncated(numbers, dtype):

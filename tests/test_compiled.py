@@ -11,7 +11,7 @@ from conformance.describe import describe
 from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.judging import Judge
-from conformance.limits import few_sizes
+from conformance.operations import operation_of
 from conformance.problem import parse
 from conformance.records import shares, too_little
 from conformance.reports import tables
@@ -24,6 +24,7 @@ from tests.support import runs
 from tests.support.items import run_item
 
 BUDGET = 4
+few_sizes = operation_of("attention").few_sizes
 SOME = ("ATT-OUT-001", "ATT-OUT-020", "ATT-SCALE-001", "ATT-HEAD-001", "ATT-MASK-009")
 
 

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import conformance
 
 PACKAGE = Path(conformance.__file__).parent
@@ -13,7 +15,7 @@ LAYERS = (
     "run_options shards world",
     "children floating_point",
     "data dtypes resources philox returned",
-    "problem inputs features visibility scale",
+    "problem inputs features operations visibility scale",
     "cases.golden cases.golden_files",
     "values",
     "oracle",
@@ -54,21 +56,27 @@ REPORTS = ("reports", "page", "report_files")
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 
 
-# A feature brings requirements, conventions and what they are read with; these are made when the specification asks for them.
-BROUGHT = ("specification", "oracle", "values")
+# What features and operations bring for later rooms, such as requirements for the specification, is made when these ask for it.
+BROUGHT = {
+    "features": {"specification", "oracle", "values"},
+    "operations": {
+        *("values", "oracle", "specification", "cases", "limits", "routes", "prepared", "soak", "faults", "diagnosis"),
+    },
+}
 
 
 def test_no_module_imports_a_later_one():
     for module, imported in _imports():
-        brought = module.startswith("features.") and imported.split(".")[0] in BROUGHT
+        brought = imported.split(".")[0] in BROUGHT.get(module.split(".")[0], ())
         assert brought or _place(imported) <= _place(module), f"{module} imports {imported}, which comes after it"
 
 
-def test_features_import_what_they_bring_for_later_rooms_inside_functions_alone():
-    for path in (PACKAGE / "features").glob("*.py"):
+@pytest.mark.parametrize("room", BROUGHT)
+def test_what_is_brought_for_later_rooms_is_imported_inside_functions_alone(room):
+    for path in (PACKAGE / room).glob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
-                assert node.module.removeprefix("conformance.").split(".")[0] not in BROUGHT, path.name
+                assert node.module.removeprefix("conformance.").split(".")[0] not in BROUGHT[room], path.name
 
 
 def test_reports_know_records_and_no_judging():

@@ -13,7 +13,7 @@ from conformance.describe import describe
 from conformance.errors import LeftOut
 from conformance.harness import Subject
 from conformance.judging import Judge
-from conformance.limits import MOST_WORK, fitted, outside, work
+from conformance.limits import MOST_WORK, fitted, outside
 from conformance.problem import MultiHeadProblem, parse
 from conformance.specification import requirements
 from conformance.verdict import Outcome
@@ -57,7 +57,7 @@ def test_designed_problems_are_within_the_limits_once_they_are_fitted(support):
         assert (found.query_length == found.key_length) >= (problem.query_length == problem.key_length)
         if not support.square and support.causal != "always":
             assert found.features == problem.features, "what differs stays different"
-        assert work(found) <= max(work(problem), 20 * MOST_WORK)
+        assert found.work <= max(problem.work, 20 * MOST_WORK)
     assert left_out < len(designed()) / 2
 
 

@@ -20,7 +20,7 @@ from conformance.expectations import ImplementationExpectations, Status
 from conformance.harness import Subject
 from conformance.judging import Judge, Judgement, worst
 from conformance.known import repro_command
-from conformance.limits import largest_score, work
+from conformance.limits import largest_score
 from conformance.own_sizes import facts_of
 from conformance.parameters import parameter_features
 from conformance.problem import Problem
@@ -135,7 +135,7 @@ class ItemRun:
     def _affordable(self, example: Example) -> tuple[Problem, ...]:
         """The problems of an example, fewer where limits of shapes make them large, so that a run takes no longer."""
         try:
-            size = work(self._fitted("random", example.problems[0]))
+            size = self._fitted("random", example.problems[0]).work
         except Unsupported:
             return example.problems
         return example.problems[: max(1, len(example.problems) * LARGEST // max(size, LARGEST))]

@@ -8,8 +8,9 @@ from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.evaluation import honest_merges as merges
 from conformance.evaluation import honest_variants as plain
-from conformance.faults.functions import CONVENTIONS, attention
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.faults.functions import CONVENTIONS
+from conformance.inputs import AttentionInputs
+from conformance.operations import operation_of
 from conformance.problem import LAYOUTS
 
 Array = np.ndarray
@@ -25,8 +26,7 @@ def _implementation(
 ) -> Implementation:
     """``profiles`` by dtype, of all that it computes."""
 
-    def output(inputs: Inputs) -> Array:
-        assert isinstance(inputs, AttentionInputs)
+    def output(inputs: AttentionInputs) -> Array:
         with np.errstate(all="ignore"):
             return compute(inputs).astype(inputs.query.dtype)
 
@@ -37,7 +37,7 @@ def _implementation(
         conventions=CONVENTIONS,
         flushes=flushes,
     )
-    return Implementation(f"honest-{name}", attention(output), support, registry.frameworks()["numpy"])
+    return Implementation(f"honest-{name}", operation_of("attention").function(output), support, registry.frameworks()["numpy"])
 
 
 def variants() -> dict[str, Implementation]:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.faults.calls import ATTENTION, MULTI_HEAD, Call, Inner, Memory, Operation, called, within
+from conformance.faults.calls import ATTENTION, MULTI_HEAD, Call, Inner, Memory, called, within
 from conformance.faults.grammar import OUT
 from conformance.faults.model import Fault
 from conformance.faults.steps import attend, softmax
 from conformance.inputs import AttentionInputs
+from conformance.operations import Operation
 from conformance.visibility import visible_pairs
 
 Array = np.ndarray

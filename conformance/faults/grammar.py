@@ -18,7 +18,7 @@ from conformance.faults.steps import attend, multi_head
 from conformance.features import features
 from conformance.inputs import AttentionInputs, MultiHeadInputs
 from conformance.problem.forms import four_axes
-from conformance.visibility import tokens_as_heads, visible_pairs
+from conformance.visibility import visible_pairs
 
 Array = np.ndarray
 IDS = tuple[str, ...]
@@ -92,7 +92,7 @@ def within_layer(of: Fault) -> Way:
 
 def _seen_by_heads(rewrite: Rewrite) -> Rewrite:
     def rewritten(inputs: MultiHeadInputs) -> MultiHeadInputs:
-        seen = rewrite(tokens_as_heads(inputs))
+        seen = rewrite(inputs.as_heads())
         return inputs.but(**{one.argument: getattr(seen, one.argument) for one in features(MULTI_HEAD) if one.hides})
 
     return rewritten

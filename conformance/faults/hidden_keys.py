@@ -11,7 +11,7 @@ from conformance.faults.grammar import HEAD, MASK, OUT, Way, computed, fault, la
 from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.steps import add_bias, attend, divide, finite_top, softmax
 from conformance.inputs import AttentionInputs, MultiHeadInputs
-from conformance.visibility import tokens_as_heads, visible_block, visible_pairs
+from conformance.visibility import visible_block, visible_pairs
 
 Array = np.ndarray
 Scores = Float[Array, "b h lq lk"]
@@ -106,7 +106,7 @@ def _first_value(inputs: AttentionInputs) -> Float[Array, "b h 1 dv"]:
 
 
 def _one_in_layer(inputs: MultiHeadInputs, right: Array) -> Array:
-    empty = np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3), keepdims=True))
+    empty = np.logical_not(visible_pairs(inputs).any((1, 3), keepdims=True))
     return np.where(empty[:, 0], right.dtype.type(1), right)
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from conformance.dtypes import float_type
 from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.operations import operation_of
 from conformance.oracle.stages import Flow, Stage, Tensors, added_keys, stages, with_zeros
 from conformance.visibility import visible_pairs
 
@@ -227,8 +228,4 @@ def sinusoidal(
 
 def compute(inputs: Inputs) -> Array:
     """The right output of any operation, in the inputs' dtype."""
-    if isinstance(inputs, AttentionInputs):
-        return attend(inputs)
-    if isinstance(inputs, MultiHeadInputs):
-        return multi_head(inputs)
-    return sinusoidal(inputs)
+    return operation_of(inputs).compute(inputs)

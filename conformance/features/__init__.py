@@ -3,6 +3,7 @@
 import pkgutil
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from conformance.features.feature import Feature
 
@@ -29,6 +30,22 @@ def feature(operation: str, name: str) -> Feature | None:
     return next((one for one in features(operation) if one.name == name), None)
 
 
+@cache
+def _unasked() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of problems and arguments of inputs, of all features, as they are where nobody asks for them."""
+    described = [(one, one.field) for one in every_feature()]
+    fields = {name: value for _, of in described if of for name, value in zip(of.names, of.defaults, strict=True)}
+    return fields, {one.argument: one.default for one, _ in described}
+
+
+def unasked(name: str, *, of_problem: bool) -> Any:
+    """That of the feature called ``name``. Raises AttributeError where there is none."""
+    known = _unasked()[0 if of_problem else 1]
+    if name not in known:
+        raise AttributeError(f"There is no field {name!r}." if of_problem else f"There is no argument {name!r}.")
+    return known[name]
+
+
 _FIRST = ("mask", "bias", "causal", "key_lengths", "scale")
 
 
@@ -42,4 +59,4 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "every_feature", "feature", "features", "is_first"]
+__all__ = ["Feature", "every_feature", "feature", "features", "is_first", "unasked"]

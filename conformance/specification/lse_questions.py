@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.oracle import truth_of
-from conformance.problem import Recipe
+from conformance.problem import KeyProblem, Recipe
 from conformance.returned import LSE, WEIGHTS
 from conformance.specification.asking import (
     COARSE,
     IN_DTYPES,
     MULTI_HEAD_SELF,
     OTHER,
-    KeyProblem,
     attention_problems,
     in_shapes,
     masked,

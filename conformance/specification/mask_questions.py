@@ -12,7 +12,7 @@ import numpy as np
 from conformance.dtypes import float_type
 from conformance.errors import Unsupported
 from conformance.inputs import AttentionInputs
-from conformance.problem import AttentionProblem, Recipe
+from conformance.problem import AttentionProblem, KeyProblem, Recipe
 from conformance.specification.asking import (
     COARSE,
     IN_DTYPES,
@@ -22,7 +22,6 @@ from conformance.specification.asking import (
     ONE_ARRAY,
     OTHER,
     REFUSED,
-    KeyProblem,
     attention_problems,
     changed,
     in_shapes,
@@ -87,7 +86,7 @@ def _of_rows(ask: Ask, problem: KeyProblem, rows: np.ndarray) -> str:
         return "other"
     if is_nothing(rows, materialise(problem)).all():
         return "zeros"
-    if isinstance(problem, AttentionProblem):
+    if problem.has("kv_heads"):
         value = materialise(problem).arrays()["value"].astype(np.float64)
         value = np.moveaxis(value.repeat(problem.heads // problem.kv_heads, axis=1), -2, 0)[..., None, :]
         if _is_mean(rows, np.repeat(value, problem.query_length, axis=-2), problem):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from conformance.errors import Unsupported, told
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
+from conformance.problem import Problem
 
 Ask = Callable[[Problem], np.ndarray]
 Places = Literal["all", "few", "first"]  # few: for an implementation that compiles each of them; first: the first alone
@@ -162,7 +162,4 @@ def of_exception(error: BaseException) -> Observation:
 
 def in_words(problem: Problem) -> str:
     """The first place of a question."""
-    if not isinstance(problem, AttentionProblem | MultiHeadProblem):
-        return f"{problem.length} positions of {problem.width} columns in {problem.dtype}"
-    heads = f"{problem.heads} head{'' if problem.heads == 1 else 's'}"
-    return f"{heads} with {problem.query_length} queries and {problem.key_length} keys in {problem.dtype}"
+    return problem.in_words()

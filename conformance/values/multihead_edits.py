@@ -15,7 +15,7 @@ from conformance.inputs import MultiHeadInputs
 from conformance.philox import Stream
 from conformance.problem import Cookbook, ProblemError
 from conformance.values.edits import index_named, whole
-from conformance.visibility import tokens_as_heads, visible_pairs
+from conformance.visibility import visible_pairs
 
 MULTI_HEAD_EDITS = Cookbook("edit of multi-head attention")
 
@@ -144,4 +144,4 @@ def _where_hidden(inputs: MultiHeadInputs, tokens: np.ndarray, number: float) ->
 
 
 def _hidden_tokens(inputs: MultiHeadInputs) -> Bool[np.ndarray, "b lk"]:
-    return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any(axis=(1, 2)))
+    return np.logical_not(visible_pairs(inputs).any(axis=(1, 2)))

@@ -30,7 +30,7 @@ from conformance.judging import Failed, Judge
 from conformance.loading import chosen
 from conformance.own_code import codes, own_code
 from conformance.own_sizes import facts_of
-from conformance.problem import Problem, SinusoidalProblem
+from conformance.problem import Problem
 from conformance.records import Unrun, encode
 from conformance.records.unrun import Function
 from conformance.resources import shown
@@ -176,7 +176,5 @@ def _problems(subject: Subject, seed: int) -> Iterator[Problem]:
 
 def _kind(problem: Problem) -> tuple[Any, ...]:
     """Problems of one kind mostly run the same lines."""
-    if isinstance(problem, SinusoidalProblem):
-        return problem.dtype, problem.arrangement, problem.frequencies, problem.width % 2
-    edits = tuple(edit.name for edit in problem.edits)
-    return problem.features, problem.dtype, problem.causal, edits, getattr(problem, "layout", "")
+    words = (getattr(problem, name) for name in ("layout", "arrangement", "frequencies") if problem.has(name))
+    return problem.features, problem.dtype, problem.causal, tuple(edit.name for edit in problem.edits), *words
