@@ -100,9 +100,8 @@ def test_a_scale_in_bfloat16_hides_in_the_eager_budget_and_not_from_the_probe():
         return rules.eager(inputs.but(scale=scale))
 
     support = Support(dtypes=("bfloat16",), profile="eager", conventions=CONVENTIONS)
-    implementation = Implementation(
-        "scale-in-bfloat16", operation_of("attention").function(eager), support, frameworks()["numpy"]
-    )
+    function = operation_of("attention").function(eager)
+    implementation = Implementation("scale-in-bfloat16", function, support, frameworks()["numpy"])
     problem = next(problem for problem in DESIGNED if problem.dtype == "bfloat16")
     assert Judge().values(Subject(implementation), problem).verdict.outcome is Outcome.PASS
     found = verdict_of(implementation, problem)

@@ -72,7 +72,7 @@ def eager(inputs: Inputs) -> Array | None:
     def project(x: Array, matrix: Array, bias: Array | None) -> Array:
         return rounded(steps.project(x, matrix, bias))
 
-    return operation_of(inputs).compute(inputs, attention=attend, project=project)
+    return round_to(operation_of(inputs).compute(inputs, attention=attend, project=project), inputs.dtype)
 
 
 def _close(rtol: float, atol: float) -> Callable[[Array, Reference], bool]:

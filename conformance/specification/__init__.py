@@ -3,6 +3,7 @@
 from functools import cache
 
 from conformance.features import every_feature
+from conformance.operations import operations
 from conformance.specification import (
     calls,
     combinations,
@@ -53,8 +54,8 @@ _PARTS = (
 def requirements() -> dict[str, Requirement]:
     """All requirements by id, area by area, ids ascending within an area."""
     own = [requirement for part in _PARTS for requirement in part.REQUIREMENTS]
-    of_features = [requirement for feature in every_feature() for requirement in feature.requirements()]
-    parts = [with_second_values(requirement) for requirement in (*own, *of_features)]
+    brought = [requirement for one in (*operations().values(), *every_feature()) for requirement in one.requirements()]
+    parts = [with_second_values(requirement) for requirement in (*own, *brought)]
     areas = list(dict.fromkeys(requirement.area for requirement in parts))
     ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
     table = {requirement.id: requirement for requirement in ordered}
@@ -67,8 +68,8 @@ def conventions() -> dict[str, Convention]:
     """All conventions by id."""
     from conformance.specification.questions import CONVENTIONS  # they observe with the oracle, which few callers need
 
-    of_features = (convention for feature in every_feature() for convention in feature.conventions())
-    return {convention.id: convention for convention in (*CONVENTIONS, *of_features)}
+    brought = (convention for one in (*operations().values(), *every_feature()) for convention in one.conventions())
+    return {convention.id: convention for convention in (*CONVENTIONS, *brought)}
 
 
 __all__ = ["SPEC_VERSION", "WITHDRAWN", "conventions", "requirements"]
