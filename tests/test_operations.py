@@ -67,7 +67,7 @@ def test_an_operation_is_one_module_and_is_judged_by_requirement_and_by_problem(
 
 
 def test_its_random_problems_are_judged_and_its_adapter_is_looked_at(made_up):
-    item = run_item("ATT-POS-901", implementation(rotate), effort=Effort(examples=4, free=True, seed=1))
+    item = run_item("ATT-POS-901", implementation(rotate), effort=Effort(examples=4, free=True, seed=1)).item
     assert item.outcome is Outcome.PASS and item.counts.random > 0
     assert not [finding for finding in smoke(implementation(rotate)) if finding.state == FAIL]
     assert not unknown_words(SUPPORT) and known_features("rotary_embedding") == ()

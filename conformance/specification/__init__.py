@@ -54,8 +54,9 @@ _PARTS = (
 def requirements() -> dict[str, Requirement]:
     """All requirements by id, area by area, ids ascending within an area."""
     own = [requirement for part in _PARTS for requirement in part.REQUIREMENTS]
-    brought = [requirement for one in (*operations().values(), *every_feature()) for requirement in one.requirements()]
-    parts = [with_second_values(requirement) for requirement in (*own, *brought)]
+    of_operations = [requirement for operation in operations().values() for requirement in operation.requirements()]
+    of_features = [requirement for feature in every_feature() for requirement in feature.requirements()]
+    parts = [with_second_values(requirement) for requirement in (*own, *of_operations, *of_features)]
     areas = list(dict.fromkeys(requirement.area for requirement in parts))
     ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
     table = {requirement.id: requirement for requirement in ordered}
@@ -68,8 +69,9 @@ def conventions() -> dict[str, Convention]:
     """All conventions by id."""
     from conformance.specification.questions import CONVENTIONS  # they observe with the oracle, which few callers need
 
-    brought = (convention for one in (*operations().values(), *every_feature()) for convention in one.conventions())
-    return {convention.id: convention for convention in (*CONVENTIONS, *brought)}
+    of_operations = (convention for operation in operations().values() for convention in operation.conventions())
+    of_features = (convention for feature in every_feature() for convention in feature.conventions())
+    return {convention.id: convention for convention in (*CONVENTIONS, *of_operations, *of_features)}
 
 
 __all__ = ["SPEC_VERSION", "WITHDRAWN", "conventions", "requirements"]

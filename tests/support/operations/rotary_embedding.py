@@ -1,7 +1,6 @@
 """A made-up operation in one module: the rotary embedding (Su et al. 2021), each pair of columns turned by position · ω_i."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from conformance.problem.base import Problem, demand_size
 from conformance.problem.fields import NEEDED as NO_DEFAULT
 from conformance.problem.fields import Field, Sizes, demand
 
-_NAME = "rotary_embedding"
+_NAME, DTYPES = "rotary_embedding", ("float32", "float64")
 
 
 def _size(name: str) -> Field:
@@ -70,12 +69,6 @@ def rotated(x: np.ndarray, sign: float = 1.0, first: int = 0) -> np.ndarray:
     return np.stack([even * np.cos(angles) - odd * np.sin(angles), even * np.sin(angles) + odd * np.cos(angles)], -1).reshape(
         x.shape
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RotaryDraw:
-    operation: ClassVar[str] = _NAME
-    dtypes: tuple[str, ...] = ("float32", "float64")
 
 
 class RotaryEmbedding(Operation):
@@ -140,19 +133,18 @@ class RotaryEmbedding(Operation):
             designed=lambda: [
                 RotaryProblem(batch=2, length=length, width=width, dtype=dtype)
                 for length, width in ((5, 8), (9, 2))
-                for dtype in RotaryDraw().dtypes
+                for dtype in DTYPES
             ],
-            random=RotaryDraw(),
+            random=_draw(),
         )
 
     def faults(self) -> Iterable[Any]:
         from conformance.faults.grammar import computed, fault
 
         way = computed(lambda inputs: round_to(rotated(inputs.x, -1.0), inputs.dtype), operation=_NAME)
-        dtypes = RotaryDraw().dtypes
-        return (fault("rotary-other-way", "turns the other way", way, ("ATT-POS-901",), dtypes=dtypes),)
+        return (fault("rotary-other-way", "turns the other way", way, ("ATT-POS-901",), dtypes=DTYPES),)
 
-    def examples(self, draw: RotaryDraw, free: bool) -> Any:
+    def examples(self, draw: Any, free: bool) -> Any:
         from hypothesis import strategies as st
 
         from conformance.cases.strategies import described
@@ -161,6 +153,15 @@ class RotaryEmbedding(Operation):
             lambda drawn: {"batch": drawn[0], "length": drawn[1], "width": 2 * drawn[2]}
         )
         return described(sizes, {"dtype": draw.dtypes}, lambda sizes, chosen, seed, variant: _problem(sizes, chosen, seed), free)
+
+
+def _draw() -> Any:
+    from conformance.specification.draw import AnyDraw
+
+    class RotaryDraw(AnyDraw):
+        operation = _NAME
+
+    return RotaryDraw(dtypes=DTYPES)
 
 
 def _problem(sizes: Mapping[str, Any], chosen: Mapping[str, Any], seed: int) -> Problem:
