@@ -90,7 +90,9 @@ class Arguments:
 
 
 class KeyInputs(Arguments):
-    """Inputs in which queries attend to keys."""
+    """Inputs in which queries attend to keys. A class of them has besides: ``heads``; ``head_width``, of queries and keys;
+    ``as_heads()``, attention in which the same pairs are visible; ``scored()``, what the scores of each head are made of, in float64.
+    """
 
     attends = True
     drawn = ("query", "key", "value")
@@ -102,15 +104,6 @@ class KeyInputs(Arguments):
     @property
     def dtype(self) -> str:
         return self.query.dtype.name
-
-    @property
-    def heads(self) -> int:
-        raise NotImplementedError
-
-    @property
-    def head_width(self) -> int:
-        """Of queries and keys."""
-        raise NotImplementedError
 
     @property
     def pairs(self) -> tuple[int, int, int, int]:
@@ -125,14 +118,6 @@ class KeyInputs(Arguments):
 
     def asked_by_sizes(self) -> dict[str, bool]:
         return {"cross-length": self.query.shape[-2] != self.key.shape[-2]}
-
-    def as_heads(self) -> "AttentionInputs":
-        """Attention in which the same pairs are visible."""
-        raise NotImplementedError
-
-    def scored(self) -> tuple[Float[Array, "b h lq d"], Float[Array, "b h lk d"]]:
-        """What the scores of each head are made of, in float64."""
-        raise NotImplementedError
 
 
 class AttentionInputs(KeyInputs):

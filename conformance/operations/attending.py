@@ -10,8 +10,6 @@ from conformance.operations.operation import Named, Operation
 from conformance.problem import KeyProblem, Problem, Recipe
 from conformance.returned import LSE, OUTPUT, WEIGHTS
 
-_MASK = Recipe("random", 26, "b1qk")
-
 
 class Attending(Operation):
     """Its problems are KeyProblems, its inputs KeyInputs."""
@@ -26,16 +24,6 @@ class Attending(Operation):
         yield from (base.but(**{feature.argument: feature.example}) for feature in further)
         yield base.but(causal="default")
         yield base.but(key_lengths=tuple(1 + row for row in range(base.batch)))
-
-    def other_lengths(self, problem: KeyProblem) -> Named:
-        """``problem`` without its key lengths, or with some: another one for each batch row, none of them all keys."""
-        return {"key_lengths": key_lengths(problem.batch, problem.key_length) if problem.key_lengths is None else None}
-
-    def other_mask(self, problem: KeyProblem) -> Named:
-        return {"mask": _MASK if problem.mask is None else None}
-
-    def other_causal(self, problem: KeyProblem) -> Named:
-        return {"causal": "top-left" if problem.causal == "none" else "none"}
 
     def plain_function(self, on: Callable[..., Any], *own: str) -> Callable[..., Any]:
         """``on``, of inputs by name, as a function of the ``positional`` parameters, of ``own`` by name, and of what features are
@@ -64,6 +52,15 @@ class Attending(Operation):
             "batch": inputs.query.shape[0],
             **{one.argument: one.stored(problem, inputs, golden) for one in features(self.name) if one.field is not None},
         }
+
+
+def toggled(problem: KeyProblem, *names: str) -> Iterator[Problem]:
+    """``problem`` with each of these arguments, or without it where it has it."""
+    fixed = {"mask": Recipe("random", 26, "b1qk"), "bias": Recipe("gaussian", 26, "qk"), "scale": 0.5, "causal": "top-left"}
+    asked = fixed | {"key_lengths": key_lengths(problem.batch, problem.key_length)}
+    for name in names:
+        unasked = "none" if name == "causal" else None
+        yield problem.but(**{name: asked[name] if getattr(problem, name) == unasked else unasked})
 
 
 def key_lengths(batch: int, key_length: int) -> tuple[int, ...]:

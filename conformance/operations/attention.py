@@ -9,7 +9,7 @@ import numpy as np
 from conformance.errors import ProblemError
 from conformance.features import features
 from conformance.inputs import AttentionInputs
-from conformance.operations.attending import Attending, in_shape
+from conformance.operations.attending import Attending, in_shape, toggled
 from conformance.operations.operation import Conversion, Named
 from conformance.problem import AttentionProblem, Problem, Recipe
 from conformance.visibility import visible_pairs
@@ -148,12 +148,7 @@ class Attention(Attending):
         from conformance.specification.palette import SHAPES
 
         yield from (in_shape(problem, SHAPES[shape].fields) for shape in _SHAPES_OF_COMPANY)
-        bias, scale = Recipe("gaussian", 26, "qk"), 0.5
-        yield problem.but(**self.other_mask(problem))
-        yield problem.but(bias=bias if problem.bias is None else None)
-        yield problem.but(scale=scale if problem.scale is None else None)
-        yield problem.but(**self.other_lengths(problem))
-        yield problem.but(**self.other_causal(problem))
+        yield from toggled(problem, "mask", "bias", "scale", "key_lengths", "causal")
         yield in_shape(problem, SHAPES["square"].fields).but(causal="top-left")  # a triangle of another length
 
     def ordinary(self) -> Iterator[Problem]:

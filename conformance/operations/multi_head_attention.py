@@ -9,7 +9,7 @@ import numpy as np
 from conformance.errors import Unsupported
 from conformance.inputs import MultiHeadInputs, Weights
 from conformance.operations import attention
-from conformance.operations.attending import Attending, in_shape
+from conformance.operations.attending import Attending, in_shape, toggled
 from conformance.operations.operation import Conversion, Named
 from conformance.problem import MultiHeadProblem, Problem, Recipe
 from conformance.problem.multihead import OUTPUTS, WEIGHTS
@@ -132,9 +132,7 @@ class MultiHeadAttention(Attending):
         fitting = (sizes for sizes in shapes if problem.source != "self" or sizes["query_length"] == sizes["key_length"])
         yield from (in_shape(problem, sizes) for sizes in fitting)
         yield in_shape(problem, MULTI_HEAD_SHAPES["one-head"].fields).but(causal="top-left")
-        yield problem.but(**self.other_mask(problem))
-        yield problem.but(**self.other_lengths(problem))
-        yield problem.but(**self.other_causal(problem))
+        yield from toggled(problem, "mask", "key_lengths", "causal")
         yield problem.but(projection_bias=not problem.projection_bias, output="plain" if problem.projection_bias else "bias")
 
     def ordinary(self) -> Iterator[Problem]:

@@ -18,7 +18,9 @@ class Problem:
     describe no problem.
 
     An operation's own class has besides, from its sizes: ``work``, B·H·Lq·Lk·d or as many numbers as there are; ``cost``, the
-    products of one call, roughly; ``longest``, its largest length."""
+    products of one call, roughly; ``longest``, its largest length; ``head_widths()``, those of a head by name, or whatever limits
+    of widths are about; ``shapes()``, of those arrays, the output among them, that the sizes alone give; ``in_words()``, its sizes
+    in a sentence."""
 
     operation: ClassVar[str]
     attends: ClassVar[bool] = False  # whether queries attend to keys
@@ -39,18 +41,6 @@ class Problem:
     def has(cls, name: str) -> bool:
         """Whether the attribute ``name`` is one of its fields."""
         return name in cls._owners()
-
-    def head_widths(self) -> dict[str, float]:
-        """The widths of a head by name, or of whatever limits of widths are about."""
-        return {}
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of those arrays, the output among them, that the sizes alone give."""
-        raise NotImplementedError
-
-    def in_words(self) -> str:
-        """Its sizes, for a sentence."""
-        raise NotImplementedError
 
     @property
     def is_drawn(self) -> bool:
@@ -170,7 +160,8 @@ def demand_size(*sizes: int) -> None:
 
 
 class KeyProblem(Problem):
-    """A problem in which queries attend to keys."""
+    """A problem in which queries attend to keys. Its class has besides: ``head_width``, of queries and keys; ``is_whole``, whether
+    heads divide what they share; ``sizes_of_heads()``, what each head, or each key head, has of the sizes."""
 
     attends = True
     batch: int
@@ -187,21 +178,7 @@ class KeyProblem(Problem):
         )
 
     @property
-    def head_width(self) -> int:
-        """Of queries and keys."""
-        raise NotImplementedError
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether heads divide what they share."""
-        raise NotImplementedError
-
-    def sizes_of_heads(self) -> dict[str, int]:
-        """What each head, or each key head, has of the sizes."""
-        raise NotImplementedError
-
-    @property
-    def work(self) -> int:
+    def work(self) -> Any:
         return self.batch * self.heads * self.query_length * self.key_length * self.head_width
 
     @property
