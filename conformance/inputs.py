@@ -91,8 +91,7 @@ class Arguments:
 
 class KeyInputs(Arguments):
     """Inputs in which queries attend to keys. A class of them has besides: ``heads``; ``head_width``, of queries and keys;
-    ``as_heads()``, attention in which the same pairs are visible; ``scored()``, what the scores of each head are made of, in float64.
-    """
+    ``as_heads()``, attention in which the same pairs are visible; ``scored()``, of what scores are made, by head, in float64."""
 
     attends = True
     drawn = ("query", "key", "value")

@@ -27,7 +27,7 @@ from conformance.problem import Problem
 from conformance.resources import shown
 from conformance.returned import IGNORED, OUTPUT, being
 from conformance.routes import Route
-from conformance.scale import rounded_scale, with_scale
+from conformance.scale import rounded_scale
 from conformance.values import materialise
 from conformance.verdict import Outcome, Verdict, judge, worst_of
 
@@ -139,7 +139,7 @@ class Judge:
         name = problem.text if scale is None else f"{problem.text} *{scale!r}"
 
         def make() -> Truth:
-            truth = truth_of(inputs if scale is None else with_scale(inputs, scale))
+            truth = truth_of(inputs if scale is None else inputs.but(scale=scale))
             if problem.values.name != "golden" or scale is not None:
                 return truth
             return replace(truth, output=golden_output(problem))
@@ -300,7 +300,7 @@ def _no_array(output: str, part: Any, subject: Subject, error: BaseException) ->
 def expected_of(inputs: Inputs, profile: str, support: Support | None = None) -> Expected:
     """What the oracle says of inputs; where ``support`` declares a less exact dtype of the scale, with the scale rounded so."""
     scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
-    return expect(inputs if scale is None else with_scale(inputs, scale), profile)
+    return expect(inputs if scale is None else inputs.but(scale=scale), profile)
 
 
 def agree(first: np.ndarray, second: np.ndarray, expected: Expected) -> bool:

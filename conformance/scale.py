@@ -15,7 +15,3 @@ def rounded_scale(inputs: Inputs, dtype: str | None) -> float | None:
         return None
     given = inputs.scale
     return float(round_to(np.asarray(1.0 / np.sqrt(inputs.head_width) if given is None else given, np.float64), dtype))
-
-
-def with_scale(inputs: Inputs, scale: float) -> Inputs:
-    return inputs.but(scale=scale)

@@ -28,7 +28,7 @@ PACKAGE = Path(conformance.operations.__file__).parents[1]
 MADE_UP = Path(__file__).parent / "support" / "operations"
 SUPPORT = Support(operation="rotary_embedding", dtypes=("float32", "float64"))
 TEXT = "rotary_embedding batch=2 length=5 width=8 dtype=float32 values=gaussian.1#3"
-# Which class it is of matters where two problems are compared, one of which may be anything.
+# How often, with the reason: a problem is compared with whatever it may be, which is no problem perhaps.
 TOLD_BY_CLASS = {"problem/base.py": 1}
 
 
@@ -126,5 +126,5 @@ def test_nothing_tells_problems_or_inputs_by_their_classes():
 
 def _of_an_operation(kinds: ast.expr) -> bool:
     """Whether a class of problems or inputs is among them."""
-    names = {node.id for node in ast.walk(kinds) if isinstance(node, ast.Name)}
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(kinds)}
     return any(name.endswith(("Problem", "Inputs", "Draw", "Arguments")) for name in names)

@@ -47,7 +47,7 @@ def _hidden(inputs: AttentionInputs) -> Array | None:
     visible = visible_block(inputs, 0, inputs.query.shape[2])
     if visible is None:
         return None
-    return np.broadcast_to(~visible, (*inputs.query.shape[:3], inputs.key.shape[2]))
+    return np.broadcast_to(~visible, inputs.pairs)
 
 
 def _bias(inputs: AttentionInputs) -> Array:

@@ -165,12 +165,12 @@ def layer(**own: Any) -> Way:
 
 def full_size(array: Array, inputs: AttentionInputs) -> Array:
     """A mask or bias at its full size (B, Hq, Lq, Lk), to be written to."""
-    return np.broadcast_to(array, (*inputs.query.shape[:3], inputs.key.shape[2])).copy()
+    return np.broadcast_to(array, inputs.pairs).copy()
 
 
 def sizes(inputs: AttentionInputs) -> dict[str, int]:
     """The sizes of full masks by the letters of the axes."""
-    return dict(zip("bhqk", (*inputs.query.shape[:3], inputs.key.shape[2]), strict=True))
+    return dict(zip("bhqk", inputs.pairs, strict=True))
 
 
 def has_axes(array: Array, inputs: AttentionInputs, axes: str) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from conformance.dtypes import round_to
 from conformance.inputs import Arguments
 from conformance.problem.base import Problem
 from conformance.problem.recipe import Recipe
@@ -19,8 +20,8 @@ class Operation:
     """One module of this folder.
 
     What is a fact of ``problem`` or ``inputs`` alone is said there (sizes, widths, whether queries attend to keys); what rooms
-    further up need of the operation is a method here, which imports from them when it is called. Those without a default, from
-    ``materialise`` to ``simplest``, are needed to judge anything."""
+    further up need of the operation is a method here, which imports from them when it is called. ``materialise`` to
+    ``simplest`` are needed to judge anything; what else has no default is asked of those alone that draw, soak or are frozen."""
 
     problem: ClassVar[type[Problem]]  # its problems as data
     inputs: ClassVar[type[Arguments]]  # the arrays of one
@@ -83,19 +84,17 @@ class Operation:
         """``on``, of inputs, as a plain function with the parameters of the operation and of all features."""
         raise NotImplementedError
 
+    def simplest(self, dtype: str, layouts: tuple[str, ...]) -> Problem:
+        """The plainest problem, in a shape that the requirements have too."""
+        raise NotImplementedError
+
     def compute(self, inputs: Any, **own: Callable[..., Array]) -> Array:
         """The right output in the inputs' dtype, with steps of one's ``own`` where it has such (conformance/faults/steps.py):
         what faults are a difference from. The truth, rounded, unless said otherwise."""
-        from conformance.dtypes import round_to
-
         truth = self.truth(inputs)
         return round_to(truth.output, truth.dtype)
 
     # What is asked.
-
-    def simplest(self, dtype: str, layouts: tuple[str, ...]) -> Problem:
-        """The plainest problem, in a shape that the requirements have too."""
-        raise NotImplementedError
 
     def variants(self, base: Any, form: str | None) -> Iterator[Problem]:
         """``base`` with one feature more each; masks in the form ``form``, none without."""

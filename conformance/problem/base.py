@@ -18,9 +18,8 @@ class Problem:
     describe no problem.
 
     An operation's own class has besides, from its sizes: ``work``, B·H·Lq·Lk·d or as many numbers as there are; ``cost``, the
-    products of one call, roughly; ``longest``, its largest length; ``head_widths()``, those of a head by name, or whatever limits
-    of widths are about; ``shapes()``, of those arrays, the output among them, that the sizes alone give; ``in_words()``, its sizes
-    in a sentence."""
+    products of one call, roughly; ``longest``, its largest length; ``head_widths()``, those of a head by name, or what else limits
+    of widths are about; ``shapes()``, of those arrays, the output among them, that sizes alone give; ``in_words()``."""
 
     operation: ClassVar[str]
     attends: ClassVar[bool] = False  # whether queries attend to keys
@@ -160,7 +159,7 @@ def demand_size(*sizes: int) -> None:
 
 
 class KeyProblem(Problem):
-    """A problem in which queries attend to keys. Its class has besides: ``head_width``, of queries and keys; ``is_whole``, whether
+    """A problem in which queries attend to keys. A class has besides: ``head_width``, of queries and keys; ``is_whole``, whether
     heads divide what they share; ``sizes_of_heads()``, what each head, or each key head, has of the sizes."""
 
     attends = True

@@ -100,14 +100,14 @@ class Question:
                 except Unsupported:
                     continue
                 try:
-                    seen.note(in_words(put), put, self.read(ask, put))
+                    seen.note(put.in_words(), put, self.read(ask, put))
                     return problem, put
                 except Unsupported:
                     continue
                 except Exception as error:  # an implementation may raise anything
                     failed = failed or (problem, put, error)
             if failed:
-                seen.note_failure(in_words(failed[1]), *failed[1:])
+                seen.note_failure(failed[1].in_words(), *failed[1:])
                 return failed[:2]
         raise Unsupported("any form of the question")
 
@@ -158,8 +158,3 @@ class _Seen:
 def of_exception(error: BaseException) -> Observation:
     """Nothing but that it raises: what is no Exception, such as SystemExit, ends the asking."""
     return Observation(answer=RAISES, first=RAISES, where={}, texts={}, raised={RAISES: told(error)})
-
-
-def in_words(problem: Problem) -> str:
-    """The first place of a question."""
-    return problem.in_words()
