@@ -18,8 +18,8 @@ class Problem:
     describe no problem.
 
     An operation's own class has besides, from its sizes: ``work``, B·H·Lq·Lk·d or as many numbers as there are; ``cost``, the
-    products of one call, roughly; ``longest``, its largest length; ``head_widths()``, those of a head by name, or what else limits
-    of widths are about; ``shapes()``, of those arrays, the output among them, that sizes alone give; ``in_words()``."""
+    products of one call, roughly; ``longest``, its largest length; ``head_widths()``, those of a head by name, or whatever
+    limits of widths are about; ``shapes()``, of those arrays, the output among them, that sizes alone give; ``in_words()``."""
 
     operation: ClassVar[str]
     attends: ClassVar[bool] = False  # whether queries attend to keys
