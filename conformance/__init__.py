@@ -4,6 +4,7 @@ From Python: ``judge(function, "ATT-MASK-009")`` gives what became of each probl
 one problem. Everything else is the command's, ``attention-conformance``, and may change.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ _FROM = {
     "Judged": "interface", "Outcome": "verdict", "Support": "adapter", "UsageError": "errors", "Verdict": "verdict",
     "judge": "interface",
 }  # fmt: skip
+
+# The folders implementations/ and golden/ are packed within this package, so that they claim no name of their own. In a checkout
+# they lie beside it.
+_HERE = Path(__file__).resolve().parent
+if not (_HERE / "implementations").is_dir():
+    __path__.append(str(_HERE.parent))
 
 
 def __getattr__(name: str) -> Any:

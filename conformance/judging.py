@@ -32,6 +32,7 @@ from conformance.values import materialise
 from conformance.verdict import Outcome, Verdict, judge, worst_of
 
 CACHE_BYTES = 48 << 20
+FOR_EXPECTED = 5  # times as many: all that the largest requirement of layers asks, for the next implementation in turn
 MOST_PARTS = 4  # of a result that are listed
 MOST_OF_LSE = 1e6  # of r: a wrong formula is farther off than a log-sum-exp of any score that is tested
 _Key = TypeVar("_Key")
@@ -119,7 +120,8 @@ class Judge:
             self._truths = _Cache(cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.judged)) + kept.kept)
             self._directions = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(direction.slope for direction in kept))
             self._inputs = _Cache(cache_bytes, getsizeof=lambda kept: _bytes(kept.arrays().values()))
-            self._expected = _Cache(cache_bytes, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged)))
+            of_expected = FOR_EXPECTED * cache_bytes
+            self._expected = _Cache(of_expected, getsizeof=lambda kept: _bytes((kept.output, kept.budget, kept.judged)))
 
     def inputs(self, problem: Problem) -> Inputs:
         """Raises ProblemError for values that do not exist, or do not fit into memory."""

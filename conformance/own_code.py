@@ -18,6 +18,7 @@ import numpy as np
 
 from conformance.adapter import Implementation
 from conformance.parameters import KEPT_IN
+from conformance.registry import BUILTIN
 
 MOST_FUNCTIONS = 200
 MOST_FILES = 8
@@ -108,7 +109,7 @@ def _unwrapped(function: Any, depth: int) -> Iterator[Any]:
 def _home(one: Any) -> _Home | None:
     """None for what is not written in Python, and for the suite's own code, which is never an implementation's."""
     module, file = _place(one)
-    package = module.partition(".")[0]
+    package = BUILTIN if module.startswith(BUILTIN) else module.partition(".")[0]
     if not module or package == SUITE or package == "builtins":
         return None
     if "." in module or hasattr(sys.modules.get(module), "__path__"):

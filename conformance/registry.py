@@ -1,19 +1,16 @@
-"""What can be tested: built-in implementations, found by walking the package ``implementations``, and a user's own functions.
+"""What can be tested: built-in implementations, found by walking the folder ``implementations``, and a user's own functions.
 
 Adding an implementation, or a framework, is adding a module there; nothing is listed here. No framework is imported.
 """
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import pkgutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +23,7 @@ from conformance.support_types import of_due_types
 from conformance.user_function import check_signature, load
 
 DEFAULT_FRAMEWORK = "numpy"
+BUILTIN = "conformance.implementations"  # the package of what is built in
 
 
 def builtin() -> dict[str, Implementation]:
@@ -155,22 +153,9 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    package = _package(Path(__file__).resolve().parent.parent / "implementations")
+    package = importlib.import_module(BUILTIN)
     found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     return tuple(importlib.import_module(info.name) for info in found if not info.ispkg)
-
-
-def _package(folder: Path) -> ModuleType:
-    """The package of the built-in implementations, under another name where the user has one of the name ``implementations``."""
-    spec = importlib.util.find_spec("implementations")
-    if spec is not None and spec.origin and Path(spec.origin).resolve().parent == folder:
-        return importlib.import_module("implementations")
-    name = "conformance_implementations"
-    ours = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
-    assert ours is not None and ours.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(ours)
-    ours.loader.exec_module(module)
-    return module
 
 
 @cache
@@ -186,7 +171,7 @@ def _builtin() -> dict[str, Implementation]:
 def _relative_source(module: ModuleType, implementation: Implementation) -> str:
     """``implementations/module.py:line``, the same wherever the suite is installed."""
     line = inspect.unwrap(implementation.function).__code__.co_firstlineno  # reading its source takes a hundred times longer
-    return f"{module.__name__.replace('.', '/')}.py:{line}"
+    return f"{module.__name__.removeprefix('conformance.').replace('.', '/')}.py:{line}"
 
 
 def _not_builtin(name: str) -> UsageError:

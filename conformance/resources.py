@@ -15,9 +15,20 @@ def shown(path: Path | str) -> str:
     return str(path)
 
 
+def expectations_folder() -> Path:
+    """Where the known failures of the built-in implementations lie."""
+    return _packed("implementations") / "expectations"
+
+
+def _packed(name: str) -> Path:
+    """A folder that lies within the package where that is installed, and beside it in a checkout."""
+    here = Path(__file__).resolve().parent
+    return here / name if (here / name).is_dir() else here.parent / name
+
+
 def golden_folder() -> Path:
-    """The folder ``golden``, a sibling of the package; raises UsageError where it is missing."""
-    folder = Path(__file__).resolve().parent.parent / "golden"
+    """The folder ``golden``; raises UsageError where it is missing."""
+    folder = _packed("golden")
     if not (folder / "schema.json").is_file():
         raise UsageError(f"The golden fixtures are missing: {folder} has no schema.json; install attention-conformance anew.")
     return folder

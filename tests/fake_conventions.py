@@ -5,11 +5,11 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from conformance.implementations import numpy_
+from conformance.implementations.numpy_ import multi_head, sinusoidal
 
 from conformance.adapter import Support
 from conformance.inputs import Weights
-from implementations import numpy_
-from implementations.numpy_ import multi_head, sinusoidal
 
 FILE = Path(__file__)
 DICE = np.random.default_rng(7)

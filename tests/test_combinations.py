@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.items import Effort
@@ -13,7 +14,6 @@ from conformance.specification import requirements
 from conformance.specification.combinations import ARGUMENTS, RELATIONS, met, pairs_of_arguments
 from conformance.specification.draw import Draw
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, direct
 from tests.support.items import run_item
 
 QUICK = Effort(examples=1, free=False, seed=1)

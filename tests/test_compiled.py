@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
@@ -19,7 +20,6 @@ from conformance.shape_budget import affordable, shape_of
 from conformance.specification import requirements
 from conformance.values import materialise
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, direct
 from tests.support import runs
 from tests.support.items import run_item
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from conformance.implementations.pytorch import CudaClock
 
 from conformance import registry
 from conformance.harness import Subject
@@ -13,7 +14,6 @@ from conformance.judging import Judge
 from conformance.timing.clock import HostClock
 from conformance.timing.contest import Shape
 from conformance.verdict import Outcome
-from implementations.pytorch import CudaClock
 from tests.fakes import honest
 from tests.support.contests import BRIEF, TINY, Differentiating, contender, held
 

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import direct
 
 from conformance import registry, reports
 from conformance.adapter import Implementation, Support
@@ -26,7 +27,6 @@ from conformance.specification import conventions, requirements
 from conformance.specification.asking import COARSE, meant_by
 from conformance.values import materialise
 from conformance.verdict import Outcome
-from implementations.numpy_ import direct
 from tests import fake_conventions as fakes
 from tests import hostile
 from tests.support import runs

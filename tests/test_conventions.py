@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct
+from conformance.implementations.numpy_ import multi_head as numpy_multi_head
 
 from conformance.adapter import Implementation, Support
 from conformance.errors import Unsupported
@@ -16,8 +18,6 @@ from conformance.problem import AttentionProblem, Problem, parse
 from conformance.specification import conventions
 from conformance.values import materialise
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, direct
-from implementations.numpy_ import multi_head as numpy_multi_head
 
 BOTH = ("attention", "multi_head_attention")
 BEHIND = ("CON-NAN-BEHIND-MASK-K", "CON-NAN-BEHIND-MASK-V", "CON-INF-BEHIND-MASK-V")

@@ -5,13 +5,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import hypothesis
+from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
 from conformance.describe import describe
 from conformance.records import implementation_entry, read_records
 from conformance.reports.format import provenance
-from implementations.numpy_ import FRAMEWORK, direct
 from tests.support.commands import run_command
 
 
@@ -44,7 +44,7 @@ def test_files_and_the_suite_itself_have_none(tmp_path: Path):
 
 def test_reports_tell_it(tmp_path: Path):
     (tmp_path / "mine.py").write_text(
-        "from conformance.adapter import Support\nfrom implementations.numpy_ import direct\n\n\n"
+        "from conformance.adapter import Support\nfrom conformance.implementations.numpy_ import direct\n\n\n"
         "def attention(query, key, value):\n    return direct(query, key, value)\n\n\n"
         'attention.conformance = Support(distribution="numpy")\n'
     )

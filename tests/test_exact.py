@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.errors import UsageError
-from conformance.features import features
+from conformance.features import every_feature
 from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import exact, expect
 from conformance.problem import parse
@@ -79,14 +79,13 @@ def test_it_shares_no_code_with_the_first_oracle() -> None:
     assert ours == {"conformance.errors", "conformance.features", "conformance.inputs"}
 
 
-def test_the_exact_twins_of_features_are_written_apart() -> None:
-    for operation in ("attention", "multi_head_attention"):
-        for feature in features(operation):
-            code = type(feature).hide_exactly.__code__
-            assert set(code.co_names) & {"visible", "self", "offset", "expect", "truth_of", "visible_block"} == set(), (
-                feature.name
-            )
-            assert "self" not in code.co_varnames[code.co_argcount :]
+@pytest.mark.parametrize("twin", ["hide_exactly", "score_exactly", "added_exactly"])
+def test_the_exact_twins_of_features_are_written_apart(twin: str) -> None:
+    for feature in every_feature():
+        code = getattr(type(feature), twin).__code__
+        first = {"visible", "of_scores", "of_logits", "value", "self", "offset", "expect", "truth_of", "visible_block"}
+        assert set(code.co_names) & first == set(), feature.name
+        assert "self" not in code.co_varnames[code.co_argcount :]
 
 
 def test_a_zero_query_gives_the_mean_of_v_to_the_last_bit() -> None:
@@ -185,7 +184,7 @@ def test_frequencies_from_1_to_a_ten_thousandth(width: int, frequencies: tuple[f
     [
         (plain_inputs(2, 3, query=np.full((1, 1, 2, 3), np.nan)), "query holds nan"),
         (plain_inputs(2, 3, value=np.full((1, 1, 3, 3), np.inf)), "value holds inf"),
-        (plain_inputs(2, 3, bias=np.full((2, 3), np.inf)), "bias holds inf"),
+        (plain_inputs(2, 3, bias=np.full((2, 3), np.inf)), "bias makes a score inf"),
         (plain_inputs(2, 3, scale=math.inf), "scale holds inf"),
         (plain_inputs(2, 3, causal="default"), "name the alignment"),
         (plain_inputs(2, 3, query=np.zeros((1, 3, 2, 3)), key=np.zeros((1, 2, 3, 3))), "3 query heads cannot be shared"),

@@ -85,7 +85,7 @@ def test_faults_are_made_for_it_in_both_operations(known):
         "multi-head-first-sticks",
         "multi-head-first-one-more",
     }
-    assert {name for name in known if "first" in name} == made
+    assert known.keys() - catalogue().keys() == made
     assert known["first-dropped-with-mask"].sentence == "leaves the number of first keys out beside the mask"
     assert known["first-dropped-with-mask"].needs == {"first", "mask"}
     assert known["first-ignored"].requirements == ("ATT-MASK-001",)
@@ -140,3 +140,15 @@ def test_functions_have_its_parameter_and_it_sticks(known, plain):
     np.testing.assert_array_equal(function(*given), due)
     with pytest.raises(TypeError, match="no parameter second"):
         function(*given, second=5)
+
+
+@pytest.mark.parametrize(("operation", "prefix"), [("attention", ""), ("multi_head_attention", "multi-head-")])
+def test_every_feature_that_problems_ask_for_sticks(operation, prefix):
+    asked = {f"{prefix}{feature.name}-sticks" for feature in features(operation) if feature.field is not None}
+    assert asked == {name for name, one in catalogue().items() if name.endswith("-sticks") and one.operation == operation}
+    assert all(catalogue()[name].dtypes == ALL_DTYPES for name in asked)
+
+
+def test_a_source_is_given_for_what_was_seen_alone():
+    seen = {name for name, one in catalogue().items() for source in one.sources if source.endswith("xformers/issues/103")}
+    assert seen == {"causal-only-with-mask"}

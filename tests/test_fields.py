@@ -5,18 +5,15 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from conformance import features
-from conformance.cases import golden
 from conformance.cases.golden import load_cases
-from conformance.features import Feature
+from conformance.features import Feature, features
 from conformance.golden_tool import check
-from conformance.inputs import Arguments
 from conformance.operations import operations
-from conformance.oracle.stages import stages
-from conformance.problem import AttentionProblem, Problem, ProblemError, Recipe, parse
+from conformance.problem import AttentionProblem, ProblemError, Recipe, parse
 from conformance.problem.fields import Field, Number
 from conformance.specification import requirements
 from conformance.values import materialise
+from tests.support.added_features import added
 
 TEXT = "attention batch=1 heads=1 length=2/3 width=4 dtype=float32 values=gaussian.1#0"
 PLAIN = parse(TEXT)
@@ -29,25 +26,11 @@ class Slope(Feature):
     )
 
 
-def forget() -> None:
-    """What was found in the folder, and what follows from it."""
-    features.every_feature.cache_clear()
-    features.features.cache_clear()
-    stages.cache_clear()
-    for cached in (Problem.fields, Problem._owners, Arguments.defaults):
-        cached.__func__.cache_clear()
-    golden.forget()
-
-
 @pytest.fixture
-def sloped(monkeypatch: pytest.MonkeyPatch):
+def sloped():
     """Attention and multi-head attention with one more feature."""
-    found = features._found()
-    monkeypatch.setattr(features, "_found", lambda: [*found, Slope()])
-    forget()
-    yield
-    monkeypatch.undo()
-    forget()
+    with added(Slope()):
+        yield
 
 
 def test_a_new_optional_field_changes_no_frozen_case_and_no_text(sloped) -> None:
@@ -101,7 +84,7 @@ def test_no_two_fields_of_an_operation_say_the_same(kind) -> None:
     assert len(names) == len(set(names))
     assert len({field.key for field in fields}) == len(fields)
     assert all(len(field.names) == len(field.defaults) for field in fields)
-    of_features = {feature.argument for feature in features.features(kind.operation)}
+    of_features = {feature.argument for feature in features(kind.operation)}
     assert set(kind.__annotations__) - {"BEFORE", "BEHIND"} <= set(names) - of_features
     assert set(names) - of_features <= {name for base in kind.__mro__ for name in inspect.get_annotations(base)}
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.empty_rows import judge_empty_rows
@@ -14,7 +15,6 @@ from conformance.specification import conventions, requirements
 from conformance.values import materialise
 from conformance.verdict import Outcome, judge
 from conformance.visibility import visible_pairs
-from implementations.numpy_ import FRAMEWORK, direct
 from tests.support.faults import of_kinds
 from tests.support.items import run_item
 

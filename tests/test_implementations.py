@@ -239,8 +239,8 @@ def three(width: int, value_width: int, query_length: int = 3, key_length: int =
 
 def test_padding_of_widths_changes_nothing():
     torch = pytest.importorskip("torch", reason="PyTorch is an extra")
-    from implementations.pytorch import direct
-    from implementations.pytorch_sdpa import with_padded_widths
+    from conformance.implementations.pytorch import direct
+    from conformance.implementations.pytorch_sdpa import with_padded_widths
 
     query, key, value = three(5, 7)
     for named in ({}, {"scale": 0.3}, {"causal": True}):
@@ -250,7 +250,7 @@ def test_padding_of_widths_changes_nothing():
 
 
 def test_a_backend_that_takes_no_single_key_says_so():
-    from implementations.pytorch_sdpa import with_padded_widths
+    from conformance.implementations.pytorch_sdpa import with_padded_widths
 
     with pytest.raises(Unsupported, match="a single key"):
         with_padded_widths("MATH", one_key=False)(*three(8, 8, key_length=1))
@@ -258,8 +258,8 @@ def test_a_backend_that_takes_no_single_key_says_so():
 
 def test_a_backend_without_masks_is_causal_from_the_bottom_right():
     torch = pytest.importorskip("torch", reason="PyTorch is an extra")
-    from implementations.pytorch import direct
-    from implementations.pytorch_sdpa import without_mask
+    from conformance.implementations.pytorch import direct
+    from conformance.implementations.pytorch_sdpa import without_mask
 
     query, key, value = three(8, 8)
     expected = direct(query, key, value, causal=True, alignment="bottom-right")

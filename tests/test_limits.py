@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct, multi_head
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.items import Effort
@@ -17,7 +18,6 @@ from conformance.limits import MOST_WORK, fitted, outside
 from conformance.problem import MultiHeadProblem, parse
 from conformance.specification import requirements
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, direct, multi_head
 from tests.support.commands import invoke, run_command
 from tests.support.items import run_item
 
@@ -259,7 +259,7 @@ def test_describe_tells_the_limits():
 
 MOSTLY_DECLINED = """
 from conformance.adapter import Support
-from implementations.numpy_ import direct
+from conformance.implementations.numpy_ import direct
 
 def attention(query, key, value):
     if query.shape[2] != 5:

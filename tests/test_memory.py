@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, multi_head
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
@@ -12,7 +13,6 @@ from conformance.specification import requirements
 from conformance.specification.model import Requirement
 from conformance.values import materialise
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, multi_head
 from tests.support.items import run_item
 
 MEMORY = parse(

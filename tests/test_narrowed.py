@@ -75,7 +75,7 @@ def test_what_a_declaration_hides_stands_in_the_first_line(tmp_path: Path, what:
 )
 def test_what_multi_head_attention_lacks_by_declaration_stands_in_the_first_line(tmp_path: Path, lacks: str, told: str) -> None:
     text = f"""
-from implementations.numpy_ import multi_head
+from conformance.implementations.numpy_ import multi_head
 
 def attention(query, key, value, weights, *, num_heads, mask=None, causal=False, key_lengths=None):
     return multi_head(query, key, value, weights, num_heads=num_heads, mask=mask, causal=causal, key_lengths=key_lengths)

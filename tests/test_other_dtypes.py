@@ -3,13 +3,13 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, blocked
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.items import Effort
 from conformance.repro import reproduce
 from conformance.specification import requirements
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, blocked
 from tests.support.items import run_item
 
 QUICK = Effort(examples=1, free=False, seed=1)

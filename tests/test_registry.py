@@ -81,6 +81,15 @@ def test_listing_imports_no_framework():
     assert printed.strip() == "[]"
 
 
+def test_a_package_implementations_of_the_users_own_changes_nothing(folder):
+    (folder / "implementations").mkdir()
+    write(folder / "implementations", "__init__.py", "raise RuntimeError('the package of the user was imported')")
+    command = [sys.executable, "-m", "conformance", "run", "--implementation", "document-003-numpy", "--tier", "quick"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "Every result is as expected" in ran.stdout and "known failures" in ran.stdout  # its expectations were found
+
+
 def test_patterns_select_in_the_order_of_the_list():
     chosen = [implementation.name for implementation in registry.select(["torch-sdpa*", "numpy-direct", "numpy-*"])]
     assert chosen == [name for name in registry.builtin() if name.startswith(("torch-sdpa", "numpy-"))]

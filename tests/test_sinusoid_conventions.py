@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import sinusoidal
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
@@ -15,7 +16,6 @@ from conformance.judging import Judge
 from conformance.problem import parse
 from conformance.specification import requirements
 from conformance.verdict import Outcome
-from implementations.numpy_ import sinusoidal
 from tests import fake_conventions as fakes
 
 OPERATION = "sinusoidal_encoding"

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import Result
+from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance import judging, smoke
 from conformance.adapter import Implementation, Support
-from implementations.numpy_ import FRAMEWORK, direct
 from tests.fakes import named
 from tests.support.commands import invoke
 

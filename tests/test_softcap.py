@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import direct
 
 from conformance.adapter import Implementation, Support
 from conformance.dtypes import round_to
@@ -14,7 +15,6 @@ from conformance.problem import parse
 from conformance.registry import frameworks
 from conformance.specification import requirements
 from conformance.values import materialise
-from implementations.numpy_ import direct
 
 PLAIN = "attention batch=2 heads=3 length=5/7 width=4 dtype=float32 values=gaussian.1*2.0#1"
 

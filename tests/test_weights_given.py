@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct, multi_head
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
@@ -20,7 +21,6 @@ from conformance.timing.contender import Contender
 from conformance.timing.contest import clock_of
 from conformance.timing.shapes import TIMED
 from conformance.verdict import Outcome
-from implementations.numpy_ import FRAMEWORK, direct, multi_head
 from tests.support.items import run_item
 
 BIASES = tuple(field.name for field in fields(Weights) if field.name.endswith("_bias"))

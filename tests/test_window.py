@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import direct
 
 from conformance.adapter import Implementation, Support
 from conformance.errors import ProblemError
@@ -13,7 +14,6 @@ from conformance.registry import frameworks
 from conformance.specification import requirements
 from conformance.values import materialise
 from conformance.visibility import visible_pairs
-from implementations.numpy_ import direct
 
 SQUARE = "attention batch=1 heads=1 length=6 width=4 dtype=float32 values=spread.1#1"
 WIDE = SQUARE.replace("length=6", "length=3/6")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance import registry
 from conformance.adapter import Implementation, Support
@@ -20,7 +21,6 @@ from conformance.judging import Judge
 from conformance.problem import parse
 from conformance.workers.kept import kept
 from conformance.world import given_arguments, outside
-from implementations.numpy_ import FRAMEWORK, direct
 from tests.support.commands import run_command
 
 LOOKING = """

@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from conformance.expectations.judging import Expectations
 from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer, file_stem, packages_named
 from conformance.records.environment import PACKAGES, current_environment
 from conformance.records.model import Environment
+from conformance.resources import expectations_folder
 from conformance.specification import conventions
 from conformance.user_files import demand_path, read_text
 
@@ -54,7 +54,7 @@ def builtin_expectations(
     implementations: Collection[str] | None = None,
 ) -> Expectations:
     """The expectations of the implementations that come with the suite; of ``implementations`` alone where they are given."""
-    folder = Path(str(files("implementations"))) / "expectations"
+    folder = expectations_folder()
     return load(folder, known_requirements, environment, implementations) if folder.is_dir() else no_expectations()
 
 

@@ -31,7 +31,6 @@ TWO = (
     "keras: https://github.com/keras-team/keras/pull/23040",
     "minimind: https://github.com/jingyaogong/minimind/pull/497",
 )
-NESTED = ("xformers: https://github.com/facebookresearch/xformers/issues/103",)
 SOURCES: dict[str, tuple[str, ...]] = {
     "mask-ignored": (
         "DI-engine: https://github.com/opendilab/DI-engine/issues/333",
@@ -42,6 +41,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
         "torch-spyre: https://github.com/torch-spyre/torch-spyre/issues/4526",
         "ggml: https://github.com/ggml-org/ggml/pull/143",
     ),
+    "causal-only-with-mask": ("xformers: https://github.com/facebookresearch/xformers/issues/103",),
     "causal-ignored": (
         "nanoGPT: https://github.com/karpathy/nanoGPT/issues/331",
         "transformers: https://github.com/huggingface/transformers/issues/28215",
@@ -73,12 +73,10 @@ def _dtypes(spoken: tuple[str, ...], needs: Iterable[str]) -> tuple[str, ...]:
     return tuple(dtype for dtype in ALL_DTYPES if dtype in asked)
 
 
-def _fault(
-    operation: str, name: str, sentence: str, way: Rewrite, spoken: tuple[str, ...], *needs: str, sources: tuple[str, ...] = ()
-) -> Iterator[Fault]:
+def _fault(operation: str, name: str, sentence: str, way: Rewrite, spoken: tuple[str, ...], *needs: str) -> Iterator[Fault]:
     layers, dtypes = operation == MULTI_HEAD, _dtypes(spoken, needs)
     identifier = f"multi-head-{name}" if layers else name
-    seen = sources or SOURCES.get(name, PAIRS.get(frozenset(needs[:2]), ()))
+    seen = SOURCES.get(name, PAIRS.get(frozenset(needs[:2]), ()))
     if dtypes:
         yield fault(
             OLD_IDS.get(identifier, identifier),
@@ -141,7 +139,7 @@ def _of_one(of: Operation, feature: Feature) -> Iterator[Fault]:
             of.name, f"{name}-ignored", f"leaves {feature.words} out", _dropped(feature, lambda x: True), alone, name
         )
     if _dtypes((of.stale,), [name]):
-        sentence = f"goes on using the {name.replace('-', ' ')} of an earlier call"
+        sentence = f"goes on using {feature.words} of an earlier call"
         yield called(of, f"{name}-sticks", sentence, _sticking(feature), (of.stale,))
 
 
@@ -160,7 +158,7 @@ def _of_two(operation: str, one: Feature, other: Feature) -> Iterator[Fault]:
     if other.name == "mask":
         name, words = f"{one.name}-only-with-mask", f"leaves {one.words} out where no mask is given"
         nested = _dropped(one, lambda inputs: not other.is_asked(inputs))
-        yield from _fault(operation, name, words, nested, one.alone[operation], one.name, sources=NESTED)
+        yield from _fault(operation, name, words, nested, one.alone[operation], one.name)
 
 
 def _of_two_that_hide(first: Feature, second: Feature) -> Iterator[Fault]:

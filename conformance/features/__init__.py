@@ -1,11 +1,13 @@
 """Variants of attention, a module each, found by walking this folder. Nothing else names them."""
 
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from typing import Any
 
-from conformance.features.feature import Feature
+from conformance.features.feature import Feature, Place
 
 
 @cache
@@ -46,6 +48,35 @@ def unasked(name: str, *, of_problem: bool) -> Any:
     return known[name]
 
 
+def examples(operation: str) -> list[dict[str, Any]]:
+    """The field of a problem that asks for one of them, for each that brings an example."""
+    return [{one.argument: one.example} for one in features(operation) if one.example is not None]
+
+
+@cache
+def in_order(operation: str) -> tuple[Feature, ...]:
+    """Those of an operation in the order in which scores pass through them."""
+    return tuple(one for one in ordered(every_feature()) if operation in one.operations)
+
+
+def ordered(features: Iterable[Feature]) -> list[Feature]:
+    """Each after those that it ``follows``, before those that it ``precedes``; with ``of_logits``, after all with ``of_scores``.
+    Raises ValueError for a name that none of them has, and for a circle."""
+    named = {feature.name: feature for feature in features}
+    of_scores = tuple(name for name, feature in named.items() if feature.of_scores is not None)
+    before = {name: [*one.follows, *(of_scores if one.of_logits is not None else ())] for name, one in named.items()}
+    for name, one in named.items():
+        for other in (*one.follows, *one.precedes):
+            if other not in named:
+                raise ValueError(f"The feature {name} follows or precedes {other}, which is the name of no feature.")
+        for later in one.precedes:
+            before[later].append(name)
+    try:
+        return [named[name] for name in TopologicalSorter(before).static_order()]
+    except CycleError as error:
+        raise ValueError(f"Features come before one another in a circle: {', '.join(error.args[1])}.") from None
+
+
 _FIRST = ("mask", "bias", "causal", "key_lengths", "scale")
 
 
@@ -59,4 +90,4 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "every_feature", "feature", "features", "is_first", "unasked"]
+__all__ = ["Feature", "Place", "every_feature", "examples", "feature", "features", "in_order", "is_first", "ordered", "unasked"]

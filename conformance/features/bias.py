@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from conformance.dtypes import float_type, round_to
 from conformance.errors import Unsupported
-from conformance.features.feature import Feature
+from conformance.features.feature import Feature, Place
 from conformance.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
 from conformance.problem.forms import MASK_FORMS, along, form_shape, four_axes
@@ -65,6 +65,16 @@ class Bias(Feature):
             return None
         made = BIASES.find(recipe)(form_shape(recipe.form, problem), Stream(recipe.seed, "bias"), recipe.argument)
         return round_to(np.where(made == LOWEST, -float_type(problem.dtype).largest, made), problem.dtype)
+
+    def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
+        visible &= True if inputs.bias is None else np.broadcast_to(inputs.bias != -np.inf, visible.shape)
+
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+        if inputs.bias is None:
+            return score
+        sizes = inputs.bias.shape
+        held = tuple(0 if size == 1 else number for size, number in zip(sizes, place[-len(sizes) :], strict=True))
+        return score + mp.mpf(float(inputs.bias[held]))
 
     def along(self, value: Any, axis: int, index: np.ndarray) -> Any:
         return along(value, axis, index)

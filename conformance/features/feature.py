@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool
@@ -14,6 +14,15 @@ from conformance.problem.recipe import Recipe
 Array = np.ndarray
 OF_BOTH = ("attention", "multi_head_attention")
 Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a framework
+
+
+class Place(NamedTuple):
+    """Which score: the numbers of its batch row, query head, query and key."""
+
+    batch: int
+    head: int
+    query: int
+    key: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,23 +45,26 @@ class Wrong:
 
 
 class Feature:
-    """A variant of attention, one module of this folder. ``name`` is its word where implementations say what they offer;
-    ``argument`` how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
+    """A variant of attention, one module of this folder; CONTRIBUTING.md says how one is added.
+
+    ``name`` is its word, with hyphens, where implementations say what they offer and features name others; ``argument``, with
+    underscores, how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
     function is called, which released libraries call by the ``aliases``; ``ways`` those in which it is asked for, by preference,
     where an implementation does not say otherwise (conformance/routes.py). ``polarity``: the convention that says whether True
     means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in "with
     a mask". ``positional``: it counts tokens, so that no edit may change how many there are.
 
+    ``of_scores`` is a stage of the computation (conformance/oracle/stages.py), ``of_logits`` one behind all of these, before the
+    softmax. Either comes before those of the features that it ``precedes``, and after those that it ``follows``, by name; both
+    oracles ask features in that order.
 
-    ``of_scores`` is a stage of the computation (conformance/oracle/stages.py) that comes before those of the features that it
-    ``precedes``; ``of_logits`` one behind all of these, before the softmax. What it brings for later rooms (requirements,
-    conventions, faults) is made when they ask for it.
-
-    ``example``: a value of its field for any sizes, with which calls between others ask for it (conformance/checks/company.py).
-    ``words`` name it in sentences. ``alone`` has the requirements that speak of it, by operation, ``beside`` those that speak of
-    it together with another feature, by operation and the other's name: faults that leave it out, alone and beside others, are
-    made from these (conformance/faults/of_features.py). ``meant``: what the suite means where interfaces differ, by convention,
-    which plain functions of its own declare."""
+    What it brings for later rooms (requirements, conventions, faults) is made when they ask for it. ``example``: a value of its
+    field for any sizes, which calls between and before others ask for (conformance/checks/company.py, ATT-OUT-027, ATT-HEAD-028).
+    ``words`` name it in sentences, as in "leaves the window out". ``alone`` has the requirements that speak of it, by operation,
+    ``beside`` those that speak of it together with another feature, by operation and the other's name: faults that leave it out,
+    alone and beside others, are made from these (conformance/faults/of_features.py), in the dtypes of the designed problems that
+    ask for both. ``meant``: what the suite means where interfaces differ, by convention, which plain functions of its own
+    declare."""
 
     name: ClassVar[str]
     argument: ClassVar[str]
@@ -68,6 +80,7 @@ class Feature:
     of_scores: ClassVar[Any] = None
     of_logits: ClassVar[Any] = None
     precedes: ClassVar[tuple[str, ...]] = ()
+    follows: ClassVar[tuple[str, ...]] = ()
     example: ClassVar[Any] = None
     words: ClassVar[str] = ""
     meant: ClassVar[Mapping[str, str]] = {}
@@ -130,8 +143,9 @@ class Feature:
         """A value of its field for ``problem``, where many random problems are made; ``between`` draws whole numbers."""
         return self.default
 
-    def score_exactly(self, mp: Any, score: Any, inputs: Any) -> Any:
-        """The exact twin of ``of_scores``: what a scaled product is made into, in numbers of mpmath."""
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+        """The exact twin of ``of_scores``, in numbers of mpmath: what is made of a scaled product, or of what the features before
+        have made of it, where nothing hides it."""
         return score
 
     def added_keys(self, inputs: Any) -> int:

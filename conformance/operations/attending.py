@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.features import features
+from conformance.features import examples, features
 from conformance.inputs import KeyInputs
 from conformance.operations.operation import Named, Operation
 from conformance.problem import KeyProblem, Problem, Recipe
@@ -20,8 +20,7 @@ class Attending(Operation):
     def variants(self, base: KeyProblem, form: str | None) -> Iterator[Problem]:
         if form is not None:
             yield base.but(mask=Recipe("random", form=form))
-        further = (feature for feature in features(self.name) if feature.example is not None)
-        yield from (base.but(**{feature.argument: feature.example}) for feature in further)
+        yield from (base.but(**asked) for asked in examples(self.name))
         yield base.but(causal="default")
         yield base.but(key_lengths=tuple(1 + row for row in range(base.batch)))
 

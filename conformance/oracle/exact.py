@@ -1,8 +1,8 @@
 """The second oracle: attention, multi-head attention and the sinusoidal encoding in mpmath, with 50 digits.
 
 Written from the formulas, without a look at the first oracle and without its code, so that the two can certify each other; of
-features it asks the twins that are written so (``hide_exactly``, ``score_exactly``, ``added_exactly``).
-NumPy only carries arrays in and out. Every intermediate is kept to 50 digits; results are rounded once, to the nearest
+features it asks the twins that are written so (``hide_exactly``, ``score_exactly``, ``added_exactly``), in the order of the
+stages. NumPy only carries arrays in and out. Every intermediate is kept to 50 digits; results are rounded once, to the nearest
 float64. It takes about a microsecond per product and is meant for small problems. Scores may be large: with scores up to
 10²⁰ in size the weights still have thirty correct digits.
 
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.errors import UsageError
-from conformance.features import features
+from conformance.features import Place, in_order
 from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 
 DIGITS = 50
@@ -45,15 +45,9 @@ def attention_steps(inputs: AttentionInputs) -> Steps:
     query, key, value = _read(inputs.query, "query"), _read(inputs.key, "key"), _read(inputs.value, "value")
     if query.shape[1] % key.shape[1]:
         raise UsageError(f"{query.shape[1]} query heads cannot be shared out over {key.shape[1]} key heads.")
-    pairs = (*query.shape[:3], key.shape[2])
-    visible = _visible(pairs, inputs)
-    bias = None
-    if inputs.bias is not None:
-        raised = np.where(inputs.bias == -np.inf, 0, inputs.bias)
-        bias = np.broadcast_to(_read(raised, "bias"), pairs)
-        visible &= np.broadcast_to(inputs.bias != -np.inf, pairs)
+    visible = _visible((*query.shape[:3], key.shape[2]), inputs)
     scale = 1 / _MP.sqrt(query.shape[3]) if inputs.scale is None else _number(inputs.scale, "scale")
-    steps = _attend(inputs, query, key, value, visible, bias, scale)
+    steps = _attend(inputs, query, key, value, visible, scale)
     return {name: _to_float64(numbers) for name, numbers in steps.items()} | {"visible": visible}
 
 
@@ -80,7 +74,7 @@ def multi_head_steps(inputs: MultiHeadInputs) -> Steps:
     value = _project(inputs.value, weights.value, weights.value_bias, "value")
     visible = _visible((query.shape[0], heads, query.shape[1], key.shape[1]), inputs)
     scale = 1 / _MP.sqrt(query.shape[2] // heads) if inputs.scale is None else _number(inputs.scale, "scale")
-    inner = _attend(inputs, _split(query, heads), _split(key, heads), _split(value, heads), visible, None, scale)
+    inner = _attend(inputs, _split(query, heads), _split(key, heads), _split(value, heads), visible, scale)
     merged = inner.pop("output").swapaxes(1, 2).reshape(*query.shape[:2], value.shape[2])
     output = merged
     if weights.output is not None:
@@ -115,7 +109,7 @@ def sinusoidal_encoding(inputs: SinusoidalInputs) -> Float[np.ndarray, "*b rows 
 
 def _attend(
     inputs: AttentionInputs | MultiHeadInputs, query: Numbers, key: Numbers, value: Numbers,
-    visible: Bool[np.ndarray, "b hq lq lk"], bias: Numbers | None, scale: mpmath.mpf,
+    visible: Bool[np.ndarray, "b hq lq lk"], scale: mpmath.mpf,
 ) -> dict[str, Numbers]:  # fmt: skip
     """The formula itself, row by row; no maximum is subtracted, since exponents are unbounded here."""
     batch, heads, query_length, key_length = visible.shape
@@ -128,14 +122,11 @@ def _attend(
         for j in range(key_length):
             scores[b, h, i, j] = _MP.fdot(query[b, h, i], keys[j])
             scaled[b, h, i, j] = scale * scores[b, h, i, j]
-        seen = np.flatnonzero(visible[b, h, i])
-        others = [logit for one in features(inputs.operation) for logit in one.added_exactly(_MP, inputs, h)]
-        if not seen.size and not others:
+        seen = np.flatnonzero(visible[b, h, i]).tolist()
+        others = [logit for one in in_order(inputs.operation) for logit in one.added_exactly(_MP, inputs, h)]
+        if not seen and not others:
             continue
-        logits = np.array([_scored(score, inputs) for score in scaled[b, h, i, seen]], dtype=object)
-        if bias is not None:
-            logits = logits + bias[b, h, i, seen]
-        exponentials = [_MP.exp(logit) for logit in logits]
+        exponentials = [_MP.exp(_scored(scaled[b, h, i, j], inputs, Place(b, h, i, j))) for j in seen]
         total = _MP.fsum([*exponentials, *map(_MP.exp, others)])
         weights[b, h, i, seen] = [e / total for e in exponentials]
         lse[b, h, i] = _MP.log(total)
@@ -143,17 +134,19 @@ def _attend(
     return {"scores": scores, "scaled_scores": scaled, "weights": weights, "lse": lse, "output": output}
 
 
-def _scored(score: mpmath.mpf, inputs: AttentionInputs | MultiHeadInputs) -> mpmath.mpf:
-    """What features make of a scaled product before a bias is added."""
-    for feature in features(inputs.operation):
-        score = feature.score_exactly(_MP, score, inputs)
+def _scored(score: mpmath.mpf, inputs: AttentionInputs | MultiHeadInputs, place: Place) -> mpmath.mpf:
+    """What features make of a scaled product."""
+    for feature in in_order(inputs.operation):
+        score = feature.score_exactly(_MP, score, inputs, place)
+        if not _MP.isfinite(score):
+            raise UsageError(f"{feature.argument} makes a score {float(score)}: the exact oracle takes finite numbers only.")
     return score
 
 
 def _visible(shape: tuple[int, ...], inputs: AttentionInputs | MultiHeadInputs) -> Bool[np.ndarray, "b h lq lk"]:
     """Pairs that all features show."""
     visible = np.ones(shape, dtype=bool)
-    for feature in features(inputs.operation):
+    for feature in in_order(inputs.operation):
         feature.hide_exactly(visible, inputs)
     return visible
 

@@ -6,14 +6,13 @@ type of the work, what they may be off by in float64.
 
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from graphlib import TopologicalSorter
 from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.dtypes import FloatType
-from conformance.features import features
+from conformance.features import features, in_order
 from conformance.inputs import AttentionInputs
 from conformance.oracle import budget
 from conformance.oracle.budget import Numbers, product
@@ -109,7 +108,7 @@ class Flow:
 
     @cached_property
     def finite(self) -> Array:
-        """The scores in float64, hidden ones as the largest of their row."""
+        """The scores as they are in the end, in float64, hidden ones as the largest of their row: for errors alone."""
         if self.scores is self.products:
             return self.wide(self.products)
         return np.where(np.isfinite(self.scores), self.scores, self.top).astype(np.float64)
@@ -230,16 +229,8 @@ MIX = Mix()
 @cache
 def stages() -> tuple[Stage, ...]:
     """The stages of attention in their order, those of features included."""
-    of_features = features(AttentionInputs.operation)
-    order = TopologicalSorter({feature.name: set[str]() for feature in of_features})
-    for feature in of_features:
-        for later in feature.precedes:
-            order.add(later, feature.name)
-    named = {feature.name: feature for feature in of_features}
-    ordered = [named[name] for name in order.static_order() if name in named]
-    of_scores = [feature.of_scores for feature in ordered if feature.of_scores is not None]
-    of_logits = [feature.of_logits for feature in ordered if feature.of_logits is not None]
-    return (Hide(), Products(), *of_scores, *of_logits, Softmax(), MIX)
+    of_features = (stage for one in in_order(AttentionInputs.operation) for stage in (one.of_scores, one.of_logits) if stage)
+    return (Hide(), Products(), *of_features, Softmax(), MIX)
 
 
 def added_keys(inputs: AttentionInputs) -> int:

@@ -75,9 +75,14 @@ class Problem:
         for field in {owners[name]: None for name in changes}:
             field.kind.check(field.values(self), field.names)
         self.check()
-        for feature in _features(self.operation):
-            if feature.field is not None and feature.field.values(self) != feature.field.defaults:
+        for feature, field in self._of_features():
+            if field.values(self) != field.defaults:
                 feature.check(self)
+
+    @classmethod
+    @cache
+    def _of_features(cls) -> tuple[tuple[Any, Field], ...]:
+        return tuple((feature, feature.field) for feature in _features(cls.operation) if feature.field is not None)
 
     @classmethod
     @cache

@@ -7,6 +7,8 @@ A problem's text is ``operation key=value key=value …``, in the order of the f
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Protocol
 
 from conformance.dtypes import float_type
@@ -54,8 +56,13 @@ class Field:
     parameter: bool = True
     frozen: bool = False
 
-    def values(self, problem: Any) -> tuple[Any, ...]:
-        return tuple([getattr(problem, name) for name in self.names])
+    @cached_property
+    def values(self) -> Callable[[Any], tuple[Any, ...]]:
+        """Gives the values that a problem has, one for each name; asked a hundred thousand times in a run."""
+        if len(self.names) > 1:
+            return attrgetter(*self.names)
+        value = attrgetter(self.names[0])
+        return lambda problem: (value(problem),)
 
     def is_said(self, problem: Any) -> bool:
         """Whether the text of ``problem`` has it."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from conformance.adapter import Implementation
 
 OWN = "attention-conformance"
-OWN_PACKAGES = ("conformance", "implementations", "conformance_implementations")
 
 
 def distribution_of(implementation: "Implementation") -> tuple[str, str] | None:
@@ -39,7 +38,7 @@ def _module_of(function: Callable[..., Any]) -> str:
 def _providing(module: str) -> str:
     """The distribution that has the top-level package of ``module``; empty for a file of the user's and for the suite itself."""
     top = module.partition(".")[0]
-    if top in OWN_PACKAGES or is_of_a_file(module):  # a look through all that is installed takes a fifth of a second
+    if top == "conformance" or is_of_a_file(module):  # a look through all that is installed takes a fifth of a second
         return ""
     names = _distributions().get(top, [])
     return "" if OWN in names or not names else names[0]

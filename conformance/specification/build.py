@@ -1,9 +1,10 @@
 """Short notation for designed problems: a palette shape or sizes, recipes as texts, one problem in several dtypes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from conformance.dtypes import DTYPES
+from conformance.features import examples
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
@@ -46,6 +47,14 @@ def _parsed(edits: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
 def sinusoidal(length: int, width: int, dtypes: Sequence[str] = F32, **fields: Any) -> list[SinusoidalProblem]:
     """The sinusoidal encoding of ``length`` positions and ``width`` columns in each of ``dtypes``."""
     return [SinusoidalProblem(length=length, width=width, dtype=dtype, **fields) for dtype in dtypes]
+
+
+def with_and_without(operation: str, asked: Mapping[int, dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Fields of calls that ask for something, by the seed of their values, each with one that asks for nothing behind it: what is
+    kept of the first must not show in the second. With ``seed`` come the examples that features bring, one behind the other."""
+    each = [(number, fields) for number, one in asked.items() for fields in (one, {})]
+    further = [(seed, fields) for fields in (*examples(operation), {})]
+    return [{"values": f"gaussian.1#{number}", **fields} for number, fields in (*each, *further)]
 
 
 def joined(*lists: Iterable[_Kind]) -> list[_Kind]:

@@ -2,8 +2,19 @@
 
 from typing import Any
 
-from conformance.problem import AttentionProblem, Problem
-from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, Sizes, attention, joined, multi_head
+from conformance.problem import Problem
+from conformance.specification.build import (
+    ALL,
+    F32,
+    F32_BF16,
+    F32_HALF,
+    HALF,
+    Sizes,
+    attention,
+    joined,
+    multi_head,
+    with_and_without,
+)
 from conformance.specification.combinations import hiding_nothing, of_layout
 from conformance.specification.draw import GENERAL_LAWS, Draw
 from conformance.specification.model import Blind, Requirement
@@ -15,18 +26,6 @@ _ASKED: tuple[dict[str, Any], ...] = (
     {"scale": 0.5},
     {"key_lengths": (5, 11)},
 )
-
-
-def _with_and_without() -> list[AttentionProblem]:
-    """A call that asks for something, then one that asks for nothing: what is kept of the first must not show in the second."""
-    return [
-        problem
-        for dtype in ALL
-        for seed, asked in enumerate(_ASKED, 40)
-        for fields in (asked, {})
-        for problem in attention("wide", (dtype,), values=f"gaussian.1#{seed}", **fields)
-    ]
-
 
 _CALLS = (
     Requirement(
@@ -45,7 +44,11 @@ _CALLS = (
         check="stale",
         designed=lambda: joined(
             attention("wide", ALL, values="gaussian.1#26"),
-            _with_and_without(),
+            *(
+                attention("wide", (dtype,), **fields)
+                for dtype in ALL
+                for fields in with_and_without("attention", dict(enumerate(_ASKED, 40)), 45)
+            ),
             attention("tall", ALL, values="gaussian.1#60"),  # fewer keys than the calls before
         ),
     ),

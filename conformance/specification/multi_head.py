@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, joined, multi_head
+from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, joined, multi_head, with_and_without
 from conformance.specification.draw import MultiHeadDraw
 from conformance.specification.model import Requirement
 from conformance.specification.multi_head_blind import blind
@@ -51,17 +51,6 @@ def _low(score: float) -> dict[str, Any]:
 
 
 _ASKED: tuple[dict[str, Any], ...] = ({"mask": "random.1:b1qk#26"}, {"causal": "top-left"}, {"key_lengths": (4, 6)})
-
-
-def _with_and_without() -> list[tuple[str, tuple[str, ...], dict[str, Any]]]:
-    """A call that asks for something, then one that asks for nothing: what is kept of the first must not show in the second."""
-    return [
-        ("square", (dtype,), {"values": f"gaussian.1#{seed}", **fields})
-        for dtype in ALL
-        for seed, asked in zip((100, 107, 114), _ASKED, strict=True)
-        for fields in (asked, {})
-    ]
-
 
 _PROJECTIONS = (
     _multi(
@@ -359,7 +348,11 @@ _CALLS = (
         ("cross", ALL, {"values": "gaussian.1#45", **_CROSS, **_BIASES}),
         ("cross", F32, {"values": "gaussian.1#45", **_MEMORY, **_BIASES}),
         ("cross", ALL, {"values": "gaussian.1#101", **_CROSS, **_BIASES}),
-        *_with_and_without(),
+        *(
+            ("square", (dtype,), fields)
+            for dtype in ALL
+            for fields in with_and_without("multi_head_attention", dict(zip((100, 107, 114), _ASKED, strict=True)), 121)
+        ),
         check="stale",
     ),
     _multi(
