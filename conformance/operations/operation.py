@@ -44,7 +44,7 @@ class Operation:
     conditions: ClassVar[Mapping[str, str]] = {}  # features without a module, as in "with grouped heads",
     absent: ClassVar[Mapping[str, str]] = {}  # and where they are not
     of_sizes: ClassVar[Mapping[str, str]] = {}  # words for sizes that are called otherwise elsewhere
-    by_profile: ClassVar[bool] = True  # budgets follow a numerics profile, and not the argument ``dtype`` alone
+    by_profile: ClassVar[bool] = True  # budgets follow a numerics profile; else the argument ``dtype`` alone
 
     # Faults of calls are made where there are requirements on repeated calls, stale answers, inputs, memory and form.
     prefix: ClassVar[str] = ""  # of the ids of its faults

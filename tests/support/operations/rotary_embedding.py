@@ -75,7 +75,6 @@ class RotaryEmbedding(Operation):
     problem, inputs = RotaryProblem, RotaryInputs
     words = "the rotary embedding"
     positional = ("x",)
-    by_profile = False
 
     def materialise(self, problem: RotaryProblem) -> RotaryInputs:
         x = Stream(problem.values.seed, "value").normal(problem.batch, problem.length, problem.width)
