@@ -89,7 +89,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and format, of which `nox -s lint -- --fix` mends what it can; then the workflows and the action."""
+    """Ruff: rules and format, of which `nox -s lint -- --fix` fixes what it can; then the workflows and the action."""
     session.install("--constraint", str(CONSTRAINTS), *group("lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
@@ -115,7 +115,7 @@ def golden(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def soak(session: nox.Session) -> None:
-    """100,000 random problems: honest implementations stay within their budgets."""
+    """100,000 random problems: correct implementations stay within their budgets."""
     prepare(session)
     run(session, "python", "-m", "conformance.soak", *session.posargs)
 

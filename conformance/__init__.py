@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from conformance.adapter import Support
     from conformance.errors import UsageError
     from conformance.interface import Judged, judge
-    from conformance.verdict import Outcome, Verdict
+    from conformance.judging.verdict import Outcome, Verdict
 
 __version__ = "0.1.0"
 __all__ = ["Judged", "Outcome", "Support", "UsageError", "Verdict", "judge"]
 _FROM = {
-    "Judged": "interface", "Outcome": "verdict", "Support": "adapter", "UsageError": "errors", "Verdict": "verdict",
-    "judge": "interface",
+    "Judged": "interface", "Outcome": "judging.verdict", "Support": "adapter", "UsageError": "errors",
+    "Verdict": "judging.verdict", "judge": "interface",
 }  # fmt: skip
 
 # The folders implementations/ and golden/ are packed within this package, so that they claim no name of their own. In a checkout

@@ -8,10 +8,7 @@ import click
 from click.core import ParameterSource
 
 from conformance import __version__
-from conformance.cli_records import COMMANDS, ImplementationName, UserPath
-from conformance.command import EndingGroup
-from conformance.exit_codes import ExitCode
-from conformance.run_options import (
+from conformance.checks.run_options import (
     DEFAULT_SEED,
     FUNCTION_OPTIONS,
     IMPLEMENTATION,
@@ -20,8 +17,11 @@ from conformance.run_options import (
     RunOption,
     function_settings,
 )
-from conformance.starter import FRAMEWORKS, command, write_starter
-from conformance.terminal_text import say
+from conformance.commands.of_records import COMMANDS, ImplementationName, UserPath
+from conformance.commands.starter import FRAMEWORKS, command, write_starter
+from conformance.system.command import EndingGroup
+from conformance.system.exit_codes import ExitCode
+from conformance.system.terminal_text import say
 
 PATHS = ("FILE", "FOLDER", "PATH")  # metavars of RUN_OPTIONS
 
@@ -81,8 +81,8 @@ for one in COMMANDS:
 @click.argument("more", nargs=-1, metavar="[-- PYTEST ARGUMENTS]")
 def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> ExitCode:
     """Judge implementations, print the tables, write the reports."""
-    from conformance.children import adopt_orphans
-    from conformance.workers.started import Started, number_of
+    from conformance.run.workers.started import Started, number_of
+    from conformance.system.children import adopt_orphans
 
     adopt_orphans()
     started = Started(number_of(workers))
@@ -91,7 +91,7 @@ def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> Exi
         values["timing"] = False  # who asks for some requirements, or for a look around, has not asked for speed
     words = [word for option in RUN_OPTIONS for word in option.words(values[option.name])]
     try:
-        from conformance.launch import launch
+        from conformance.run.launch import launch
 
         return launch(words, started, keyword=keyword, more=more)
     finally:
@@ -101,8 +101,8 @@ def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> Exi
 @main.command("list")
 def list_command() -> None:
     """Show the implementations on board, the areas of requirements, the conventions."""
-    from conformance import registry
-    from conformance.describe import list_all
+    from conformance.adapter import registry
+    from conformance.commands.describe import list_all
 
     say(list_all(registry.builtin().values()))
 
@@ -128,7 +128,7 @@ def describe(implementation: str, time_limit: float, **values: Any) -> ExitCode:
 def explain(identifier: str) -> None:
     """Show a requirement, such as ATT-MASK-003, a convention, such as CON-EMPTY-ROW, a golden case, such as GOLD-7, or a fault
     that a diagnosis names, such as scale-missing."""
-    from conformance.describe import explain
+    from conformance.commands.describe import explain
 
     say(explain(identifier))
 
@@ -141,10 +141,10 @@ def explain(identifier: str) -> None:
 @_options(FUNCTION_OPTIONS)
 @click.option("--check", default="values", show_default=True, help="how it is judged, as `explain` names it for a requirement")
 @_time_limit(300.0, "after which it is ended")
-def repro(text: str, implementation: str, check: str, time_limit: float, **values: Any) -> ExitCode:
+def reproduce(text: str, implementation: str, check: str, time_limit: float, **values: Any) -> ExitCode:
     """Judge one problem, given as its text or as the id of a golden case, on one implementation, and show the worst row of the
     output."""
-    return _elsewhere("repro", implementation, values, time_limit, text=text, check=check)
+    return _elsewhere("reproduce", implementation, values, time_limit, text=text, check=check)
 
 
 @main.command()
@@ -161,8 +161,8 @@ def smoke(implementation: str, time_limit: float, **values: Any) -> ExitCode:
 
 def _elsewhere(command: str, name: str, values: dict[str, Any], time_limit: float, lost: str = "", **arguments: Any) -> ExitCode:
     """Prints what the command says in a process of its own; where that ends or hangs, what has become of it, after ``lost``."""
-    from conformance.children import adopt_orphans, end_orphans
-    from conformance.elsewhere import Elsewhere, Lost
+    from conformance.commands.elsewhere import Elsewhere, Lost
+    from conformance.system.children import adopt_orphans, end_orphans
 
     adopt_orphans()
     asked = Elsewhere(command, name, function_settings(values), time_limit, **arguments)
@@ -195,8 +195,8 @@ def new(file: Path, framework: str) -> None:
 def report(records: Path, out: Path | None, partial: bool) -> None:
     """Print the tables of a run again, from its records."""
     from conformance.records import read_records
-    from conformance.report_files import write_reports
     from conformance.reports import terminal_summary
+    from conformance.run.report_files import write_reports
 
     made = read_records(records, partial)
     say(terminal_summary(made))
@@ -249,7 +249,7 @@ def bench(listing: bool, cost: bool, profiled: bool, **values: Any) -> ExitCode 
         return None
     if cost:
         say(cost_table(harness_cost(seed=values["seed"])) + "\n")
-    from conformance.loading import known_of
+    from conformance.adapter.loading import known_of
     from conformance.timing.bench import Options, run_bench
 
     names, words = values.pop(IMPLEMENTATION.name), function_settings(values)
@@ -277,9 +277,9 @@ def soak(options: tuple[str, ...]) -> None:
 @click.option("--matrix", is_flag=True, help="run every requirement on every fault, in place of stopping at the first kill")
 @click.option("--thin", is_flag=True, help="say which faults are caught by a single case, on which all depends")
 @click.option("--compare", is_flag=True, help="judge the faulty outputs by the tolerances of other suites too")
-@click.option("--honest", is_flag=True, help="run implementations that are right: none of them may be rejected")
+@click.option("--correct", "--honest", is_flag=True, help="run implementations that are right: none of them may be rejected")
 @click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
-@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --honest: seeds of the random cases")
+@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --correct: seeds of the random cases")
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
 @click.option("--out", type=UserPath(), metavar="FOLDER", help="write what was found to this folder too")
 def faults(
@@ -287,20 +287,20 @@ def faults(
     matrix: bool,
     thin: bool,
     compare: bool,
-    honest: bool,
+    correct: bool,
     diagnose: bool,
     seeds: int,
     processes: int | None,
     out: Path | None,
 ) -> ExitCode:
     """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
-    from conformance.diagnosis import command as diagnosis
-    from conformance.evaluation import command
+    from conformance.commands import diagnose as diagnosis
+    from conformance.commands import faults as command
 
     if diagnose:
         return diagnosis.diagnose(only, out, processes)
-    if honest:
-        return command.honest(seeds, out, processes)
+    if correct:
+        return command.correct(seeds, out, processes)
     return command.compare(only, out, processes) if compare else command.kill(only, matrix, out, processes, thin)
 
 

@@ -9,7 +9,7 @@ LONGEST_SENTENCE = 1500  # characters of a sentence; long lists of what there is
 
 
 class UsageError(Exception):
-    """Something the user can mend: what is wrong, where, and what to do, in one sentence.
+    """Something the user can fix: what is wrong, where, and what to do, in one sentence.
 
     Every entry point (command line, pytest plugin, nox) prints ``str(error)`` alone and exits with code 2. A sentence that got
     far too long, by what it quotes, is cut in its middle: what is wrong stands at its beginning, what to do at its end.

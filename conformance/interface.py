@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.adapter import Implementation, Support
-from conformance.cases.golden import case_of, load_cases
+from conformance.adapter.declarations import demand_sense
+from conformance.adapter.registry import DEFAULT_FRAMEWORK, builtin, frameworks
 from conformance.checks.procedures import PROCEDURES
-from conformance.declarations import demand_sense
 from conformance.errors import Unsupported, UsageError, quoted
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome, Verdict
 from conformance.problem import Problem, parse
-from conformance.registry import DEFAULT_FRAMEWORK, builtin, frameworks
 from conformance.specification import requirements
-from conformance.verdict import Outcome, Verdict
+from conformance.values.golden import case_of, load_cases
 
 
 @dataclass(frozen=True)

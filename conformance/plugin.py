@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conformance.world import SWITCH
+from conformance.system.world import SWITCH
 
 CHECKS = "conformance.checks"
 
@@ -15,13 +15,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     if SWITCH not in os.environ and not any(CHECKS in argument for argument in sys.argv):
         return
     os.environ.setdefault(SWITCH, "{}")
-    from conformance.session.options import add_options
+    from conformance.run.session.options import add_options
 
     add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if SWITCH in os.environ and hasattr(config.option, "conformance_implementations"):
-        from conformance.session import activate
+        from conformance.run.session import activate
 
         activate(config)

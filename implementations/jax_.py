@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.adapter import Implementation, Support
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 from .numpy_steps import Window, visible_pairs
 
@@ -161,7 +161,7 @@ def einsum(
     softcap: float | None = None,
     sinks: "Array | None" = None,
 ) -> "Array":
-    """The formula as two einsums. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
+    """The formula as two einsums. A fully masked query gets NaN, as softmax over nothing but −inf gives."""
     (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
     if heads % kv_heads:
         raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")
@@ -296,7 +296,7 @@ _CONVENTIONS = _MASKING | {
     "CON-GROUPS-REFUSED": "refused",
 }
 _LAYOUTS = ("contiguous",)
-_STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "eager"}
+_STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "unfused", "bfloat16": "unfused"}
 
 IMPLEMENTATIONS = (
     # Compiled for a CPU, float16 is refused: the fallback for the precision F16_F16_F32 catches what tracing raises, and

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from conformance.adapter import Implementation, Support
-from conformance.dtypes import float_type
-from conformance.inputs import Weights
+from conformance.numerics.dtypes import float_type
 from conformance.problem import LAYOUTS
+from conformance.problem.inputs import Weights
 
 from .numpy_steps import (
     FLOAT32,
@@ -83,7 +83,7 @@ def direct(
     softcap: float | None = None,
     sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
-    """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A query that sees no key gets zeros."""
+    """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A fully masked query gets zeros."""
     dtype = query.dtype
     query, key, value = computable(query), computable(key), computable(value)
     key, value = repeat_heads(key, query.shape[1]), repeat_heads(value, query.shape[1])
@@ -116,7 +116,7 @@ def blocked(
     """Online softmax over tiles of keys (Milakov & Gimelshein 2018; Dao et al. 2022): never more than a tile of scores.
 
     16-bit inputs are computed in float32. Query heads of a group share their key head through an axis of their own.
-    A query that sees no key gets zeros.
+    A fully masked query gets zeros.
     """
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
     return _online(query, key, value, visible, bias, scale, softcap, sinks)[0]
@@ -135,7 +135,7 @@ def blocked_with_lse(
     key_lengths: Int[Array, " b"] | None = None,
     sinks: Float[Array, " hq"] | None = None,
 ) -> tuple[Float[Array, "b hq lq dv"], Float[Array, "b hq lq"]]:
-    """The same, and the log-sum-exp of each row, in float32 beside 16-bit inputs; −∞ of a query that sees no key."""
+    """The same, and the log-sum-exp of each row, in float32 beside 16-bit inputs; −∞ of a fully masked query."""
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
     output, top, total = _online(query, key, value, visible, bias, scale, sinks=sinks)
     with np.errstate(divide="ignore"):
@@ -157,7 +157,7 @@ def einsum(
     softcap: float | None = None,
     sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
-    """The formula as two calls of ``np.einsum``. A query that sees no key gets NaN, as softmax over nothing but −inf gives."""
+    """The formula as two calls of ``np.einsum``. A fully masked query gets NaN, as softmax over nothing but −inf gives."""
     dtype = query.dtype
     query, key, value = computable(query), computable(key), computable(value)
     batch, heads, query_length, width = query.shape
@@ -331,7 +331,7 @@ _CONVENTIONS = _MASKING | {
     "CON-GROUPS-REFUSED": "refused",
 }
 _LSE = {"CON-LSE-BASE": "natural", "CON-LSE-EMPTY-ROW": "minus-infinity"}
-_STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "inner32"}
+_STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "unfused", "bfloat16": "inner32"}
 _IN_FLOAT32 = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 
 IMPLEMENTATIONS = (

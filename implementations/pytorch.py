@@ -219,7 +219,7 @@ def direct(
     softcap: float | None = None,
     sinks: "Tensor | None" = None,
 ) -> "Tensor":
-    """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A query that sees no key gets NaN."""
+    """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A fully masked query gets NaN."""
     import torch
 
     with inference(query, key, value):
@@ -252,7 +252,7 @@ def einsum(
     softcap: float | None = None,
     sinks: "Tensor | None" = None,
 ) -> "Tensor":
-    """The formula as two einsums, the heads of a group along an axis of their own. A query that sees no key gets zeros."""
+    """The formula as two einsums, the heads of a group along an axis of their own. A fully masked query gets zeros."""
     import torch
 
     with inference(query, key, value):
@@ -344,7 +344,7 @@ CONVENTIONS = {
     "CON-NEGATIVE-SCALE": "ordinary",
     "CON-GROUPS-REFUSED": "refused",
 }
-STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "eager", "bfloat16": "eager"}
+STEP_BY_STEP = {"float64": "strict", "float32": "strict", "float16": "unfused", "bfloat16": "unfused"}
 
 IMPLEMENTATIONS = (
     Implementation("torch-direct", direct, Support(profile=STEP_BY_STEP, conventions=CONVENTIONS), FRAMEWORK),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapter import Implementation, Support
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 from .pytorch import FRAMEWORK, STEP_BY_STEP
 
@@ -77,13 +77,13 @@ def build(weights: Weights, num_heads: int, dtype: object) -> "MultiheadAttentio
     return module.eval()
 
 
-def _support(empty_row: str) -> Support:
+def _support(fully_masked_row: str) -> Support:
     return Support(
         operation="multi_head_attention",
         lacks=frozenset({"no-output-projection", "separate-biases", "inner-width", "value-width"}),  # one flag for all biases
         profile=STEP_BY_STEP,
         conventions={
-            "CON-EMPTY-ROW": empty_row,
+            "CON-EMPTY-ROW": fully_masked_row,
             "CON-NAN-BEHIND-MASK-K": "leaks",  # masks become −inf that is added to the scores
             "CON-NAN-BEHIND-MASK-V": "leaks",
             "CON-INF-BEHIND-MASK-V": "leaks",
@@ -95,11 +95,11 @@ def _support(empty_row: str) -> Support:
     )
 
 
-_HEADS = _support(empty_row="nan")
+_HEADS = _support(fully_masked_row="nan")
 
 IMPLEMENTATIONS = (
-    Implementation("torch-mha", multihead(need_weights=False), _support(empty_row="zeros"), FRAMEWORK),
-    Implementation("torch-mha-weights", multihead(need_weights=True), _support(empty_row="nan"), FRAMEWORK),
+    Implementation("torch-mha", multihead(need_weights=False), _support(fully_masked_row="zeros"), FRAMEWORK),
+    Implementation("torch-mha-weights", multihead(need_weights=True), _support(fully_masked_row="nan"), FRAMEWORK),
     Implementation(
         "torch-mha-head-weights",
         multihead(need_weights=True, of_heads=True),

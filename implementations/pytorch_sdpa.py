@@ -111,7 +111,7 @@ def flash_with_lse(
     scale: float | None = None,
 ) -> "tuple[Tensor, Tensor]":
     """The flash kernel of the CPU as its backward pass needs it: the output, and the log-sum-exp of each row, in float32 beside
-    16-bit inputs. A query that sees no key gets zeros, and 0 for its log-sum-exp."""
+    16-bit inputs. A fully masked query gets zeros, and 0 for its log-sum-exp."""
     import torch
 
     with inference(query, key, value):
@@ -131,7 +131,7 @@ _ON_CUDA = {key: CONVENTIONS[key] for key in ("CON-ALIGNMENT", "CON-POLARITY")} 
 _FUSED = {"float64": "strict", "float32": "strict", "float16": "fused", "bfloat16": "fused"}
 # The exponentials of 16-bit inputs have 14 correct bits: enough for weights that are rounded to 11, and not for a log-sum-exp in
 # float32, of which ``fused`` demands more.
-_FAST_EXPONENTIAL = _FUSED | {"float16": "eager", "bfloat16": "eager"}
+_FAST_EXPONENTIAL = _FUSED | {"float16": "unfused", "bfloat16": "unfused"}
 _MATH = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 
 IMPLEMENTATIONS = (

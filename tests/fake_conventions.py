@@ -1,5 +1,5 @@
-"""Small implementations that are right but for what one convention asks: each is wrong there, or honest in an unusual way, as its
-docstring says."""
+"""Small implementations that are right but for what one convention asks: each is wrong there, or correct in an unusual way, as
+its docstring says."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from conformance.implementations import numpy_
 from conformance.implementations.numpy_ import multi_head, sinusoidal
 
 from conformance.adapter import Support
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 FILE = Path(__file__)
 DICE = np.random.default_rng(7)
@@ -75,31 +75,31 @@ def refuses_zero(query, key, value, *, scale=None):
     return direct(query, key, value, scale=scale)
 
 
-def noise_in_empty_rows(query, key, value, *, mask=None):
-    """Leaves in a row that sees no key what is another thing in each call."""
-    return _with_empty_rows(query, key, value, mask, lambda output: DICE.standard_normal(output.shape))
+def noise_in_fully_masked_rows(query, key, value, *, mask=None):
+    """Leaves in a fully masked row what is another thing in each call."""
+    return _with_fully_masked_rows(query, key, value, mask, lambda output: DICE.standard_normal(output.shape))
 
 
-def faint_noise_in_empty_rows(query, key, value, *, mask=None):
+def faint_noise_in_fully_masked_rows(query, key, value, *, mask=None):
     """As the one before, and so faint that it looks like zeros."""
-    return _with_empty_rows(query, key, value, mask, lambda output: 1e-6 * DICE.standard_normal(output.shape))
+    return _with_fully_masked_rows(query, key, value, mask, lambda output: 1e-6 * DICE.standard_normal(output.shape))
 
 
-def first_value_in_empty_rows(query, key, value, *, mask=None):
-    """Gives the first V to a row that sees no key."""
-    return _with_empty_rows(query, key, value, mask, lambda output: direct(query, key[:, :, :1], value[:, :, :1]))
+def first_value_in_fully_masked_rows(query, key, value, *, mask=None):
+    """Gives the first V to a fully masked row."""
+    return _with_fully_masked_rows(query, key, value, mask, lambda output: direct(query, key[:, :, :1], value[:, :, :1]))
 
 
-def empty_rows_by_dtype(query, key, value, *, mask=None):
-    """Gives zeros to a row that sees no key, but NaN in float16."""
+def fully_masked_rows_by_dtype(query, key, value, *, mask=None):
+    """Gives zeros to a fully masked row, but NaN in float16."""
     fill = np.nan if query.dtype == np.float16 else 0
-    return _with_empty_rows(query, key, value, mask, lambda output: np.full(output.shape, fill))
+    return _with_fully_masked_rows(query, key, value, mask, lambda output: np.full(output.shape, fill))
 
 
-def empty_rows_of_one_array(query, key, value, *, mask=None):
-    """Gives zeros to a row that sees no key, but NaN where query, key and value are one array."""
+def fully_masked_rows_of_one_array(query, key, value, *, mask=None):
+    """Gives zeros to a fully masked row, but NaN where query, key and value are one array."""
     fill = np.nan if query is key is value else 0
-    return _with_empty_rows(query, key, value, mask, lambda output: np.full(output.shape, fill))
+    return _with_fully_masked_rows(query, key, value, mask, lambda output: np.full(output.shape, fill))
 
 
 def zero_where_nan_is_hidden(query, key, value, *, mask=None):
@@ -114,8 +114,8 @@ def polarity_by_form(query, key, value, *, mask=None):
     return direct(query, key, value, mask=~mask if by_key else mask)
 
 
-def _with_empty_rows(query, key, value, mask, fill):
-    """The output, with ``fill`` of it in the rows that see no key."""
+def _with_fully_masked_rows(query, key, value, mask, fill):
+    """The output, with ``fill`` of it in the fully masked rows."""
     output = direct(query, key, value, mask=mask)
     if mask is None:
         return output
@@ -127,7 +127,7 @@ def _with_empty_rows(query, key, value, mask, fill):
 
 
 def even_heads(query, key, value, weights: Weights, *, num_heads, mask=None):
-    """Gives NaN to a query that sees no key, but with an odd number of heads, or with inputs of their own, zeros."""
+    """Gives NaN to a fully masked query, but with an odd number of heads, or with inputs of their own, zeros."""
     output = multi_head(query, key, value, weights, num_heads=num_heads, mask=mask)
     if mask is not None and num_heads % 2 == 0 and query is key is value:
         full = np.broadcast_to(mask, (query.shape[0], num_heads, *mask.shape[-2:]))
@@ -160,7 +160,7 @@ def other_frequencies(length, d_model, *, dtype):
     return table.astype(dtype)
 
 
-# ---- honest, in unusual ways
+# ---- correct, in unusual ways
 
 
 def always_float64(length, d_model):
@@ -202,7 +202,7 @@ half_only.conformance = Support(dtypes=("float16",))
 
 
 def one_head_only(query, key, value, weights: Weights, *, num_heads, mask=None):
-    """Right, with one head, which gives NaN to a query that sees no key."""
+    """Right, with one head, which gives NaN to a fully masked query."""
     output = multi_head(query, key, value, weights, num_heads=num_heads, mask=mask)
     if mask is not None:
         output[~np.broadcast_to(mask, (len(query), 1, query.shape[1], key.shape[1])).any(axis=(1, 3))] = np.nan

@@ -10,26 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fakes import honest
+from tests.fakes import correct
 
 FILE = Path(__file__)
 
 
 def transposed(query, key, value, *, mask=None, causal=False, scale=None):
     """Returns (batch, length, heads, width)."""
-    return honest(query, key, value, mask=mask, causal=causal, scale=scale).swapaxes(1, 2)
+    return correct(query, key, value, mask=mask, causal=causal, scale=scale).swapaxes(1, 2)
 
 
 def mutating(query, key, value, *, mask=None, causal=False, scale=None):
     """Scales its query in place."""
-    output = honest(query, key, value, mask=mask, causal=causal, scale=scale)
+    output = correct(query, key, value, mask=mask, causal=causal, scale=scale)
     query *= query.dtype.type(0.5)
     return output
 
 
 def aliasing(query, key, value):
     """Writes the output over the query and returns it."""
-    query[...] = honest(query, key, value) if query.shape[3] == value.shape[3] else 0
+    query[...] = correct(query, key, value) if query.shape[3] == value.shape[3] else 0
     return query
 
 
@@ -39,7 +39,7 @@ _TURN = [0]
 def nondeterministic(query, key, value, *, mask=None, causal=False, scale=None):
     """Every second answer is a tenth too large."""
     _TURN[0] += 1
-    output = honest(query, key, value, mask=mask, causal=causal, scale=scale)
+    output = correct(query, key, value, mask=mask, causal=causal, scale=scale)
     return output if _TURN[0] % 2 else (output * output.dtype.type(1.1)).astype(output.dtype)
 
 
@@ -50,7 +50,7 @@ def from_a_cache(query, key, value):
     """Answers by shapes and dtype alone: the second call with other values gets the first one's answer."""
     signature = (query.shape, key.shape, value.shape, query.dtype.name)
     if signature not in _CACHE:
-        _CACHE[signature] = honest(query, key, value)
+        _CACHE[signature] = correct(query, key, value)
     return _CACHE[signature].copy()
 
 
@@ -58,7 +58,7 @@ def raising(query, key, value):
     """Raises where the lengths of query and key differ, though it does not say that it lacks that."""
     if query.shape[2] != key.shape[2]:
         raise RuntimeError("lengths differ")
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def greedy(query, key, value):
@@ -68,23 +68,23 @@ def greedy(query, key, value):
 
 def double(query, key, value):
     """Returns float64 whatever comes in."""
-    return honest(query, key, value).astype(np.float64)
+    return correct(query, key, value).astype(np.float64)
 
 
 def of_another_machine(query, key, value):
-    """Returns the due numbers in the other byte order."""
-    output = honest(query, key, value)
+    """Returns the expected numbers in the other byte order."""
+    output = correct(query, key, value)
     return output.astype(output.dtype.newbyteorder())
 
 
 def maskless(query, key, value, *, mask=None):
     """Takes a mask and ignores it."""
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def scaling_by_width(query, key, value):
     """Divides the scores by d, not by its square root."""
-    return honest(query, key, value, scale=1.0 / query.shape[-1])
+    return correct(query, key, value, scale=1.0 / query.shape[-1])
 
 
 def nan_for_large_scores(query, key, value):
@@ -106,28 +106,28 @@ def dying(query, key, value, *, scale=None):
     """Ends the process when it is given a scale."""
     if scale is not None:
         os._exit(11)
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def dying_of_masks(query, key, value, *, mask=None):
     """Ends the process when it is given a mask."""
     if mask is not None:
         os._exit(11)
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def dying_of_length(query, key, value, *, mask=None, causal=False):
     """Ends the process at 512 queries, which no check has."""
     if query.shape[2] >= 512:
         os._exit(11)
-    return honest(query, key, value, mask=mask, causal=causal)
+    return correct(query, key, value, mask=mask, causal=causal)
 
 
 def hanging(query, key, value, *, scale=None):
     """Never returns when it is given a scale."""
     while scale is not None:
         time.sleep(0.05)
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def exiting(query, key, value):
@@ -150,7 +150,7 @@ def _only_in_earnest(raise_: Callable[[], None]) -> Callable[..., np.ndarray]:
     def attention(query, key, value):
         if query.shape[-2] != 13:
             raise_()
-        return honest(query, key, value)
+        return correct(query, key, value)
 
     return attention
 
@@ -183,14 +183,14 @@ def narrowing(query, key, value):
     """Right, but leaves little room for recursion and no standard output."""
     sys.setrecursionlimit(70)
     sys.stdout.close()
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def stopping(query, key, value, *, scale=None):
     """Stops its own process when it is given a scale, timers and all."""
     if scale is not None:
         os.kill(os.getpid(), signal.SIGSTOP)
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 def forking(query, key, value):
@@ -198,7 +198,7 @@ def forking(query, key, value):
     child = os.fork()
     if child:
         os.waitpid(child, 0)
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 
 _TIMED = [0]
@@ -209,4 +209,4 @@ def ending_when_timed(query, key, value):
     _TIMED[0] += 1
     if _TIMED[0] == 5:
         os._exit(11)
-    return honest(query, key, value)
+    return correct(query, key, value)

@@ -17,7 +17,7 @@ def named(function: str) -> str:
 
 
 def parts(query, key, value, mask=None, bias=None, causal=False, scale=None):
-    """Output, log-sum-exp and weights, computed in float32 or float64; a row that sees no key gives zeros and −∞."""
+    """Output, log-sum-exp and weights, computed in float32 or float64; a fully masked row gives zeros and −∞."""
     dtype = query.dtype
     work = np.promote_types(dtype, np.float32)
     query, key, value = (array.astype(work) for array in (query, key, value))
@@ -68,7 +68,7 @@ def in_another_order(query, key, value, *, mask=None, causal=False):
 
 @declaring("output", "lse")
 def base_2(query, key, value, *, mask=None, causal=False, scale=None):
-    """The log-sum-exp to the base 2, as a released kernel gives it, and +∞ for a row that sees no key."""
+    """The log-sum-exp to the base 2, as a released kernel gives it, and +∞ for a fully masked row."""
     output, lse, _ = parts(query, key, value, mask, None, causal, scale)
     return output, np.where(lse == -np.inf, np.inf, lse * LOG2_E).astype(lse.dtype)
 

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from conformance.accuracy import Accuracy, Distribution
+from conformance.records.accuracy import Accuracy, Distribution
 
 
 def distribution(*values: float) -> Distribution:
@@ -50,18 +50,18 @@ def test_merged_parts_equal_the_whole() -> None:
     for place, value in enumerate(values):
         whole.add("float32", "strict", value)
         (first if place % 3 else second).add("float32", "strict", value)
-    second.add("float16", "eager", 0.5)
-    whole.add("float16", "eager", 0.5)
+    second.add("float16", "unfused", 0.5)
+    whole.add("float16", "unfused", 0.5)
     assert Accuracy.of(first.entries(), second.entries()).entries() == whole.entries()
 
 
 def test_profiles_and_dtypes_are_kept_apart() -> None:
     accuracy = Accuracy()
     accuracy.add("float16", "fused", 0.25)
-    accuracy.add("float16", "eager", 0.125)
-    accuracy.add("bfloat16", "eager", 0.75)
+    accuracy.add("float16", "unfused", 0.125)
+    accuracy.add("bfloat16", "unfused", 0.75)
     assert [(entry.dtype, entry.profile, entry.max) for entry in accuracy.entries()] == [
-        ("bfloat16", "eager", 0.75),
-        ("float16", "eager", 0.125),
+        ("bfloat16", "unfused", 0.75),
         ("float16", "fused", 0.25),
+        ("float16", "unfused", 0.125),
     ]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.checks.run_options import RUN_OPTIONS
 from conformance.ci.action import SUMMARY_LIMIT, act
 from conformance.ci.inputs import OPTIONS, PREFIX, Inputs
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import read_records
-from conformance.run_options import RUN_OPTIONS
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 
 ROOT = Path(__file__).parent.parent

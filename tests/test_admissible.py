@@ -1,9 +1,10 @@
-"""No case is blind: null models are told from the truth by every designed case and every value law."""
+"""No case is blind: null models are told from the truth by every designed case and every value distribution."""
 
 import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks
 from conformance.cases.admissible import (
     LEAST_RATIO,
     LEAST_RATIO_BFLOAT16,
@@ -15,34 +16,33 @@ from conformance.cases.admissible import (
 )
 from conformance.cases.random import corpus
 from conformance.checks.items import Effort
-from conformance.dtypes import DTYPES, float_type
 from conformance.errors import ProblemError
 from conformance.faults import catalogue
 from conformance.faults.functions import CONVENTIONS
-from conformance.inputs import AttentionInputs
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import DTYPES, float_type
+from conformance.numerics.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.operations import operation_of
 from conformance.oracle import expect
-from conformance.oracle.profiles import TIGHTEST_FIRST, UNDECLARED
 from conformance.problem import AttentionProblem, Problem, Recipe, parse
-from conformance.registry import frameworks
+from conformance.problem.inputs import AttentionInputs
 from conformance.specification import requirements
-from conformance.specification.model import NULLS
+from conformance.specification.requirement import NULLS
 from conformance.values import materialise
-from conformance.values.laws import LAWS
-from conformance.verdict import Outcome
+from conformance.values.distributions import DISTRIBUTIONS
 from tests.support.items import run_item
 
 TESTING = [requirement for requirement in requirements().values() if requirement.judges_values]
 BY_AREA = {area: [r for r in TESTING if r.area == area] for area in dict.fromkeys(r.area for r in TESTING)}
 
-# What a law cannot show, by its purpose, in any dtype. A law that is not here must show all of them.
-BLIND_LAWS: dict[str, set[str]] = {
+# What a distribution cannot show, by its purpose, in any dtype. A distribution that is not here must show all of them.
+BLIND_DISTRIBUTIONS: dict[str, set[str]] = {
     "ones-value": {"mean", "argmax", "uniform", "heads"},  # every mean of ones is 1
     "zero-query": {"mean", "uniform"},  # the mean of V is the truth
     "flat": {"mean", "uniform"},  # nearly so
     "subnormal": {"zeros", "mean", "argmax", "uniform", "heads"},  # products may flush to zero
 }
-# Numbers that a law must be given to stay within a dtype.
+# Numbers that a distribution must be given to stay within a dtype.
 ARGUMENTS = {("offset", "float16"): 1e4, ("all-low", "float16"): -1e4}
 
 
@@ -79,19 +79,19 @@ def test_every_requirement_says_what_it_cannot_tell_in_each_dtype_and_profile(ar
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("law", LAWS.names())
-def test_value_laws_tell_null_models_from_the_truth(law):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS.names())
+def test_value_distributions_tell_null_models_from_the_truth(distribution):
     for dtype in DTYPES:
         for seed in (1, 2, 3):
-            problem = of_law(law, dtype, seed)
+            problem = of_distribution(distribution, dtype, seed)
             least = LEAST_RATIO_BFLOAT16 if dtype == "bfloat16" else LEAST_RATIO
-            assert set(indistinguishable(problem, least)) <= BLIND_LAWS.get(law, set()), problem.text
+            assert set(indistinguishable(problem, least)) <= BLIND_DISTRIBUTIONS.get(distribution, set()), problem.text
 
 
-def of_law(law: str, dtype: str, seed: int) -> AttentionProblem:
+def of_distribution(distribution: str, dtype: str, seed: int) -> AttentionProblem:
     return AttentionProblem(
         batch=2, heads=3, kv_heads=3, query_length=7, key_length=13, width=8, value_width=13, dtype=dtype,
-        values=Recipe(law, seed, argument=ARGUMENTS.get((law, dtype))),
+        values=Recipe(distribution, seed, argument=ARGUMENTS.get((distribution, dtype))),
     )  # fmt: skip
 
 
@@ -109,8 +109,8 @@ def test_nearly_all_random_cases_tell_null_models_from_the_truth():
 
 
 def test_random_cases_in_16_bits_tell_null_models_where_no_profile_is_declared():
-    """``eager`` is taken there. One in twenty may be blind; and no requirement draws nothing but cases in which zeros, a mean or
-    another head's output would do."""
+    """``unfused`` is taken there. One in twenty may be blind; and no requirement draws nothing but cases in which zeros, a mean
+    or another head's output would do."""
     blind: list[bool] = []
     for requirement in TESTING:
         missed = []
@@ -128,19 +128,21 @@ def test_random_cases_in_16_bits_tell_null_models_where_no_profile_is_declared()
 
 def test_the_truth_is_no_null_model_and_a_constant_v_is_told_as_blind():
     """The measure itself: what it calls blind is blind, and the right output never counts as a null model."""
-    problem = of_law("ones-value", "float32", 1)
+    problem = of_distribution("ones-value", "float32", 1)
     assert set(indistinguishable(problem)) == {"mean", "argmax", "uniform", "heads"}
-    assert indistinguishable(of_law("spread", "float32", 1)) == ()
+    assert indistinguishable(of_distribution("spread", "float32", 1)) == ()
 
 
 def test_a_budget_as_wide_as_the_values_is_told_as_blind():
-    """Scores near 200, as they stood alone until ``far`` came: in bfloat16 nothing is told under eager, in float32 all is."""
-    problems = [of_law("offset", dtype, 1).but(values=Recipe("offset", 1, argument=200.0)) for dtype in ("bfloat16", "float32")]
+    """Scores near 200, as they stood alone until ``far`` came: in bfloat16 nothing is told under unfused, in float32 all is."""
+    problems = [
+        of_distribution("offset", dtype, 1).but(values=Recipe("offset", 1, argument=200.0)) for dtype in ("bfloat16", "float32")
+    ]
     untold = told_by_none(problems)
-    assert untold["bfloat16", "eager"] == {"zeros", "mean", "argmax", "uniform", "heads"}
+    assert untold["bfloat16", "unfused"] == {"zeros", "mean", "argmax", "uniform", "heads"}
     assert untold["bfloat16", "fused"] == untold["float32", "strict"] == set()
     far = [problem.but(values=Recipe("far", 1, argument=200.0)) for problem in problems]
-    assert told_by_none(far)["bfloat16", "eager"] == {"argmax"}
+    assert told_by_none(far)["bfloat16", "unfused"] == {"argmax"}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_null_models_do_what_they_say():
         assert (nulls["argmax"][b, h, i] == value[b, h, seen]).all(axis=-1).any()
 
 
-def test_a_law_that_does_not_fit_its_shape_is_refused():
+def test_a_distribution_that_does_not_fit_its_shape_is_refused():
     problem: Problem = AttentionProblem(
         kv_heads=1, query_length=2, key_length=3, width=2, value_width=2, values=Recipe("identity-value")
     )

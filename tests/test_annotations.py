@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from conformance.accuracy import Accuracy
+from conformance.adapter.registry import resolve
 from conformance.ci import annotations, badge, badges
-from conformance.ci.annotations import Place, place_of
-from conformance.ci.workflow_commands import workflow_command
+from conformance.ci.annotations import SourceLine, place_of, workflow_command
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Line, Run, read_records
-from conformance.registry import resolve
-from conformance.verdict import Outcome
+from conformance.records.accuracy import Accuracy
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import invoke
@@ -83,10 +82,10 @@ def test_no_more_annotations_than_github_shows(source: Path) -> None:
 
 
 def test_places_are_named_from_the_repository(source: Path) -> None:
-    assert place_of("layers.py:12", source / "src", source) == Place("src/layers.py", 12)
-    assert place_of(f"{source}/src/layers.py:3", Path("/"), source) == Place("src/layers.py", 3)
+    assert place_of("layers.py:12", source / "src", source) == SourceLine("src/layers.py", 12)
+    assert place_of(f"{source}/src/layers.py:3", Path("/"), source) == SourceLine("src/layers.py", 3)
     for elsewhere in ("", "layers.py:12", "src/layers.py", f"{__file__}:1"):
-        assert place_of(elsewhere, source, source) == Place()
+        assert place_of(elsewhere, source, source) == SourceLine()
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks, resolve
+from conformance.adapter.routes import Route
 from conformance.errors import Declined, LeftOut, Unsupported
-from conformance.harness import Asking, Subject
-from conformance.inputs import Weights
-from conformance.judging import Judge
+from conformance.harness.subject import Asking, Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
-from conformance.registry import frameworks, resolve
-from conformance.routes import Route
+from conformance.problem.inputs import Weights
 from conformance.specification import conventions
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 NUMPY = frameworks()["numpy"]
 DIRECT = resolve("numpy-direct").function

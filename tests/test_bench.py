@@ -8,20 +8,21 @@ import os
 
 import pytest
 
-from conformance import registry, reports
+from conformance import reports
+from conformance.adapter import registry
+from conformance.adapter.known import known
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
 from conformance.expectations import no_expectations
-from conformance.known import known
+from conformance.judging.verdict import Outcome
 from conformance.records import Growth, SelfComparison, Timing, read_records
+from conformance.system.exit_codes import ExitCode
 from conformance.timing import SUITES, shapes
 from conformance.timing.bench import report, verdict
 from conformance.timing.campaign import Plan, hold
-from conformance.timing.contest import Shape
+from conformance.timing.contest import TimedProblem
 from conformance.timing.growth import growths
 from conformance.timing.statistics import exponent, median_interval, paired_ratio
-from conformance.timing.worker import Died, Roster, Task, Worker
-from conformance.verdict import Outcome
+from conformance.timing.worker import ContestTask, Died, Roster, Worker
 from tests import hostile
 from tests.fakes import named
 from tests.support import runs
@@ -47,7 +48,7 @@ def test_a_ratio_is_paired_so_that_drift_of_the_machine_cancels():
     assert paired_ratio({1: 1.0}, {2: 1.0}) is None
 
 
-def test_the_exponent_of_a_power_law_is_found():
+def test_the_exponent_of_a_power_distribution_is_found():
     lengths = (128, 256, 512, 1024)
     assert exponent(lengths, [3e-9 * n**2 for n in lengths]) == pytest.approx(2.0)
     assert exponent(lengths, [7.0 * n for n in lengths]) == pytest.approx(1.0)
@@ -94,7 +95,7 @@ def test_a_comparison_that_fails_is_held_once_more_alone_and_the_second_counts()
             asked.append(task)
             return [compared(**({"low": 1.001} if len(asked) == 1 else {})), runs.timing()]
 
-    task = Task(SHAPE, ("fine", "other"), "fine", BRIEF, twin=True)
+    task = ContestTask(SHAPE, ("fine", "other"), "fine", BRIEF, twin=True)
     lines = list(hold([task], Unlucky(), no_expectations()))
     assert [type(line) for line in lines] == [SelfComparison, Timing, SelfComparison]
     assert asked[1].names == ("fine",) and asked[1].effort.least > BRIEF.most
@@ -162,7 +163,7 @@ def test_every_suite_says_what_it_varies_and_after_whom():
 SLEEPING = """
 import os, time
 from pathlib import Path
-from tests.fakes import honest
+from tests.fakes import correct
 
 calls = []
 
@@ -171,7 +172,7 @@ def attention(query, key, value):
     if len(calls) == 5:  # judged before the timing, it is right
         Path(__file__).with_name("asleep").write_text(str(os.getpid()))
         time.sleep(10_000)
-    return honest(query, key, value)
+    return correct(query, key, value)
 """
 
 
@@ -189,7 +190,7 @@ class Scripted:
 
 
 def test_a_dead_contender_costs_its_own_rows_alone():
-    tasks = [Task(Shape("gqa", name, TINY), ("a", "deadly", "b"), "a", BRIEF) for name in ("one", "two")]
+    tasks = [ContestTask(TimedProblem("gqa", name, TINY), ("a", "deadly", "b"), "a", BRIEF) for name in ("one", "two")]
     rows = {(line.shape, line.implementation): line for line in hold(tasks, Scripted({"deadly"}), no_expectations())}
     assert [rows[shape, name].outcome for shape in ("one", "two") for name in ("a", "b")] == [Outcome.PASS] * 4
     assert rows["one", "deadly"].outcome is Outcome.CRASH
@@ -198,7 +199,7 @@ def test_a_dead_contender_costs_its_own_rows_alone():
 
 
 def test_what_was_measured_before_the_stop_is_kept():
-    tasks = [Task(Shape("gqa", name, TINY), ("a",), "a", BRIEF) for name in ("one", "two", "three")]
+    tasks = [ContestTask(TimedProblem("gqa", name, TINY), ("a",), "a", BRIEF) for name in ("one", "two", "three")]
     done = []
     lines = list(hold(tasks, Scripted(set()), no_expectations(), stopped=lambda: len(done) == 2, progress=done.append))
     assert [line.shape for line in lines] == ["one", "two"]
@@ -239,9 +240,9 @@ def _lives(process):
 def test_implementations_that_end_or_hang_their_process_leave_the_others_their_rows(tmp_path, monkeypatch):
     file = tmp_path / "sleeping.py"
     file.write_text(SLEEPING)
-    monkeypatch.setattr("conformance.children.process.time", WhileAsleep(tmp_path / "asleep"))
-    ending, sleeping, fine = f"{hostile.FILE}:ending_when_timed", f"{file}:attention", named("honest")
-    task = Task(SHAPE, (fine, ending, "numpy-direct", sleeping), "numpy-direct", BRIEF)
+    monkeypatch.setattr("conformance.system.children.process.time", WhileAsleep(tmp_path / "asleep"))
+    ending, sleeping, fine = f"{hostile.FILE}:ending_when_timed", f"{file}:attention", named("correct")
+    task = ContestTask(SHAPE, (fine, ending, "numpy-direct", sleeping), "numpy-direct", BRIEF)
     with Worker(Roster((ending, sleeping, fine)), threads=1, seed=1, time_limit=20.0) as worker:
         rows = {line.implementation: line for line in hold([task], worker, no_expectations())}
     assert (rows[ending].outcome, rows[sleeping].outcome) == (Outcome.CRASH, Outcome.TIMEOUT)
@@ -261,12 +262,12 @@ def tiny_suite(monkeypatch):
 
 def test_bench_records_and_shows_what_it_measured(tiny_suite, tmp_path):
     records = tmp_path / "records.jsonl"
-    words = ["bench", "--implementation", named("honest"), "--suite", "gqa", "--records", str(records), "--details"]
+    words = ["bench", "--implementation", named("correct"), "--suite", "gqa", "--records", str(records), "--details"]
     result = invoke(*words)
     assert result.exit_code in (ExitCode.AS_EXPECTED, ExitCode.INCONCLUSIVE), result.output  # whether noise spoiled it
     run = read_records(records)
     assert run.exit_code == result.exit_code
-    assert {timing.implementation for timing in run.timings} == {named("honest"), "numpy-direct"}
+    assert {timing.implementation for timing in run.timings} == {named("correct"), "numpy-direct"}
     assert all(isinstance(timing, Timing) and timing.outcome is Outcome.PASS for timing in run.timings)
     assert [growth.lengths for growth in run.growths] == [(8, 16, 32)]
     assert {comparison.implementation for comparison in run.self_comparisons} == {"numpy-direct"}  # twice, if noise spoiled one

@@ -1,27 +1,27 @@
-"""The bias probe sees what no element's budget shows, and leaves honest rounding alone."""
+"""The bias probe sees what no element's budget shows, and leaves correct rounding alone."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
-from conformance.bias import OF_SCALE, biases, derivative_by_scale, directions
+from conformance.adapter.registry import frameworks, resolve
 from conformance.checks.procedures import PROCEDURES
-from conformance.dtypes import round_to
 from conformance.evaluation import rules
-from conformance.evaluation.honest_list import variants
+from conformance.evaluation.correct_list import variants
+from conformance.faults.fault import Fault
 from conformance.faults.functions import CONVENTIONS, implementation_of
-from conformance.faults.model import Fault
 from conformance.faults.steps import default_scale
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.systematic_error import OF_SCALE, biases, derivative_by_scale, directions
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import round_to
 from conformance.operations import operation_of
 from conformance.oracle import expect
 from conformance.problem import parse
-from conformance.registry import frameworks, resolve
 from conformance.specification import requirements
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 REQUIREMENT = requirements()["ATT-OUT-039"]
 DESIGNED = list(REQUIREMENT.designed())
@@ -48,7 +48,7 @@ def test_every_designed_case_has_rows_enough_and_can_tell():
         assert problem.batch * problem.heads * problem.query_length >= 64
         inputs = materialise(problem)
         exact = problem.dtype in ("float32", "float64")
-        for profile in ("strict",) if exact else ("inner32", "fused", "fused_q", "eager"):
+        for profile in ("strict",) if exact else ("inner32", "fused", "fused_q", "unfused"):
             expected = expect(inputs, profile)
             tried = list(directions(inputs, expected, profile))
             words = " ".join(direction.words for direction in tried)
@@ -70,7 +70,7 @@ def test_the_derivative_is_that_of_the_formula():
 
 
 @pytest.mark.parametrize("name", [*variants(), "numpy-direct", "numpy-blocked", "numpy-einsum"])
-def test_honest_implementations_have_no_bias(name):
+def test_correct_implementations_have_no_bias(name):
     implementation = variants().get(name) or resolve(name)
     for problem in DESIGNED:
         if problem.dtype in implementation.support.dtypes:
@@ -94,13 +94,13 @@ def test_a_scale_off_by_a_five_hundredth_fails(dtype):
         assert verdict_of(off(1.002), problem).outcome is Outcome.WRONG_VALUE
 
 
-def test_a_scale_in_bfloat16_hides_in_the_eager_budget_and_not_from_the_probe():
-    def eager(inputs):
+def test_a_scale_in_bfloat16_hides_in_the_unfused_budget_and_not_from_the_probe():
+    def unfused(inputs):
         scale = float(np.array(default_scale(inputs)).astype(ml_dtypes.bfloat16))
-        return rules.eager(inputs.but(scale=scale))
+        return rules.unfused(inputs.but(scale=scale))
 
-    support = Support(dtypes=("bfloat16",), profile="eager", conventions=CONVENTIONS)
-    function = operation_of("attention").function(eager)
+    support = Support(dtypes=("bfloat16",), profile="unfused", conventions=CONVENTIONS)
+    function = operation_of("attention").function(unfused)
     implementation = Implementation("scale-in-bfloat16", function, support, frameworks()["numpy"])
     problem = next(problem for problem in DESIGNED if problem.dtype == "bfloat16")
     assert Judge().values(Subject(implementation), problem).verdict.outcome is Outcome.PASS
@@ -118,9 +118,9 @@ def test_where_a_budget_is_too_wide_values_alone_count():
 
 def test_float64_and_rows_without_keys_are_no_obstacle():
     text = "attention batch=1 heads=2/2 length=13/13 width=8/8 dtype={} values=gaussian.1#1 mask=empty-rows.1:b1qk#1"
-    honest = variants()["honest-in-float32"]
+    correct = variants()["correct-in-float32"]
     for dtype in ("float64", "float32"):
-        assert verdict_of(honest, parse(text.format(dtype))).outcome is Outcome.PASS
+        assert verdict_of(correct, parse(text.format(dtype))).outcome is Outcome.PASS
 
 
 def test_wrong_values_are_told_as_such():
@@ -171,7 +171,7 @@ MUTATIONS = {
 }
 
 
-@pytest.mark.parametrize("profile", ["fused", "eager"])
+@pytest.mark.parametrize("profile", ["fused", "unfused"])
 @pytest.mark.parametrize("name", [name for name in MUTATIONS if name != "two-units-up"])
 def test_a_small_mistake_that_all_elements_share_is_seen_in_bfloat16_and_named(name, profile):
     change, words = MUTATIONS[name]

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks
 from conformance.checks.procedures import PROCEDURES
 from conformance.errors import UsageError
-from conformance.evaluation.honest_list import variants
+from conformance.evaluation.correct_list import variants
 from conformance.faults.functions import CONVENTIONS
-from conformance.harness import Subject
-from conformance.inputs import MultiHeadInputs
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
+from conformance.numerics.profiles import DECLARABLE, PROFILES, roundoffs
 from conformance.operations import operation_of
 from conformance.oracle import budget, expect
 from conformance.oracle.attention import sampled_rows
-from conformance.oracle.profiles import DECLARABLE, PROFILES, roundoffs
 from conformance.problem import parse
-from conformance.registry import frameworks
+from conformance.problem.inputs import MultiHeadInputs
 from conformance.specification import requirements
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 BIASED = (
     "attention batch=3 heads=3/3 length=8/2 width=8/8 dtype=float32 values=gaussian.1#432 bias=row-constant.1:bhqk*300.0#432",
@@ -41,14 +41,14 @@ def redeclared(implementation, **support):
 
 
 @pytest.mark.parametrize("text", BIASED)
-@pytest.mark.parametrize("name", ["honest-biased-powers-of-two", "honest-merged-by-lse"])
+@pytest.mark.parametrize("name", ["correct-biased-powers-of-two", "correct-merged-by-lse"])
 def test_a_large_bias_leaves_room_for_one_more_rounding_of_the_score(name, text):
     assert judged(variants()[name], text).outcome is Outcome.PASS
 
 
 def test_weights_normalised_through_the_log_sum_exp_are_within_the_profile_that_says_so_and_told_where_it_is_not_declared():
     text = BIASED[0].replace("gaussian.1#432", "ones-value.1#432")
-    declared = variants()["honest-normalised-by-lse"]
+    declared = variants()["correct-normalised-by-lse"]
     assert judged(declared, text).outcome is Outcome.PASS
     found = judged(redeclared(declared, profile="strict"), text)
     assert found.outcome is Outcome.WRONG_VALUE
@@ -60,7 +60,7 @@ def test_weights_normalised_through_the_log_sum_exp_are_within_the_profile_that_
 def test_parts_moved_towards_each_other_lose_what_their_largest_values_lose_under_the_profile_that_says_so():
     text = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=spread.1#2 mask=left-padding.1:b11k#2"
     text += " edits=loud-value.1#2"
-    declared = variants()["honest-moved-by-sigmoids"]
+    declared = variants()["correct-moved-by-sigmoids"]
     assert 0.05 < judged(declared, text).r <= 1.0
     assert judged(redeclared(declared, profile="strict+lse"), text).r > 10.0
     assert "+merges" not in judged(_doubled(), text).message
@@ -77,7 +77,7 @@ def _doubled():
 
 def test_products_of_split_numbers_have_a_profile_between_strict_and_tf32():
     text = "attention batch=2 heads=3/3 length=7/13 width=2/8 dtype=float32 values=spread.1#3"
-    split = variants()["honest-three-products"]
+    split = variants()["correct-three-products"]
     assert judged(redeclared(split, profile="strict"), text).r > 5.0
     assert 0.01 < judged(split, text).r <= 1.0
     assert judged(redeclared(split, profile="tf32"), text).r < 0.02
@@ -96,7 +96,7 @@ def test_float16_that_flushes_subnormal_numbers_says_so():
         "attention batch=2 heads=3/3 length=7/13 width=8/8 dtype=float16 values=peaked.1#9",
         "attention batch=3 heads=5/5 length=17/19 width=11/11 dtype=float16 values=gaussian.1*3.0#71 edits=loud-value.1#71",
     )
-    flushing = variants()["honest-flushing"]
+    flushing = variants()["correct-flushing"]
     undeclared = redeclared(flushing, flushes=())
     for text in texts:
         assert judged(flushing, text).outcome is Outcome.PASS
@@ -109,7 +109,7 @@ def test_float16_that_flushes_subnormal_numbers_says_so():
     [("fused-multiply-add", "ATT-MASK-041"), ("lazily-rescaled", "ATT-NUM-010"), ("compensated", "ATT-NUM-006")],
 )
 def test_what_algorithms_cannot_hold_is_a_convention_and_no_failure(name, identifier):
-    requirement, implementation = requirements()[identifier], variants()[f"honest-{name}"]
+    requirement, implementation = requirements()[identifier], variants()[f"correct-{name}"]
     assert requirement.check == "beyond"
     outcomes = {judged(implementation, problem.text).outcome for problem in requirement.designed()}
     assert outcomes != {Outcome.PASS}, "as plain values it would fail"
@@ -173,7 +173,7 @@ def test_profiles_say_where_projections_round(dtype):
 def test_the_sum_of_distances_is_below_its_bound_and_hundreds_of_times_smaller_beside_a_loud_value():
     text = "attention batch=2 heads=3/3 length=7/13 width=8/8 dtype=float32 values=spread.1#71 edits=loud-value.1*1e6#71"
     inputs = materialise(parse(text))
-    value = budget.Numbers(inputs.value.astype(np.float64))
+    value = budget.KeyArray(inputs.value.astype(np.float64))
     rng = np.random.default_rng(1)
     lift = rng.random((2, 3, 7, 13)) ** 40
     output = lift @ value.array / lift.sum(-1, keepdims=True)
@@ -186,14 +186,14 @@ def test_the_sum_of_distances_is_below_its_bound_and_hundreds_of_times_smaller_b
 
 def test_the_bound_of_distances_is_that_of_cauchy_and_schwarz():
     rng = np.random.default_rng(2)
-    value = budget.Numbers(rng.normal(3.0, 2.0, (2, 3, 13, 8)))
+    value = budget.KeyArray(rng.normal(3.0, 2.0, (2, 3, 13, 8)))
     lift, output = rng.random((2, 3, 7, 13)), rng.normal(3.0, 2.0, (2, 3, 7, 8))
     squares = (lift[..., None] * (value.array[:, :, None] - output[..., None, :]) ** 2).sum(-2)
-    due = np.sqrt(lift.sum(-1, keepdims=True) * squares)
-    np.testing.assert_allclose(budget._bound_of_distances(lift, value, output), due, rtol=1e-9)
-    equal = budget.Numbers(np.full((2, 3, 13, 8), 5.0))
+    expected = np.sqrt(lift.sum(-1, keepdims=True) * squares)
+    np.testing.assert_allclose(budget._bound_of_distances(lift, value, output), expected, rtol=1e-9)
+    equal = budget.KeyArray(np.full((2, 3, 13, 8), 5.0))
     assert (budget._bound_of_distances(lift, equal, np.full((2, 3, 7, 8), 5.0)) == 0.0).all()
-    cancelled = budget.Numbers(np.tile([1.0, -1.0], 13)[:, None])
+    cancelled = budget.KeyArray(np.tile([1.0, -1.0], 13)[:, None])
     alone = np.where(np.arange(26) % 2 == 0, 1.0, 0.0)[None]
     left = budget._bound_of_distances(alone, cancelled, np.array([[1.0]]))  # squares of 1 cancel: some of their digits are kept
     np.testing.assert_allclose(left, 13.0 * np.sqrt(2.0 * 2.0**-46), rtol=1e-9)
@@ -213,7 +213,7 @@ def test_answers_known_to_the_last_bit_are_those_of_all_right_code_and_of_no_oth
         flat[middle] = np.nextafter(flat[middle], np.array(np.inf, flat.dtype))
         return output
 
-    support = Support(dtypes=(inputs.query.dtype.name,), profile="eager", conventions=CONVENTIONS)
+    support = Support(dtypes=(inputs.query.dtype.name,), profile="unfused", conventions=CONVENTIONS)
     found = judged(
         Implementation("off", operation_of("attention").function(off), support, frameworks()["numpy"]), case.text, "exact"
     )

@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from conformance.numerics.profiles import Roundoffs
 from conformance.oracle import budget
-from conformance.oracle.profiles import Roundoffs
 
 RNG = np.random.default_rng(7)
 HEADS, ROWS, KEYS, WIDTH = (2, 3), 4, 5, 3
@@ -26,7 +26,7 @@ def problem(largest_error, hidden):
     return logits, weights, np.where(visible, error, 1e4), value, weights @ value, visible
 
 
-def due(logits, error, value, output, visible):
+def expected(logits, error, value, output, visible):
     """min(Σ w |V − O| / Z, max |V − O|), the hull only where some error exceeds 0.1."""
     found = np.empty(output.shape)
     for index in np.ndindex(*output.shape):
@@ -46,14 +46,14 @@ def due(logits, error, value, output, visible):
 def test_errors_of_scores_move_an_output_as_far_as_the_formula_says(largest_error, hidden):
     logits, weights, error, value, output, visible = problem(largest_error, hidden)
     with np.errstate(over="ignore"):
-        found = budget.spread_of_scores(weights, logits, error, budget.Numbers(value), output, visible if hidden else None)
-    np.testing.assert_allclose(found, due(logits, error, value, output, visible), rtol=1e-9)
+        found = budget.spread_of_scores(weights, logits, error, budget.KeyArray(value), output, visible if hidden else None)
+    np.testing.assert_allclose(found, expected(logits, error, value, output, visible), rtol=1e-9)
 
 
 def test_the_sum_is_taken_up_to_a_number_of_products_and_bounded_beyond(monkeypatch):
     logits, weights, error, value, output, _ = problem(0.05, False)
     products = weights.size * WIDTH
-    numbers = budget.Numbers(value)
+    numbers = budget.KeyArray(value)
 
     def spread():
         return budget.spread_of_scores(weights, logits, error, numbers, output, None)
@@ -108,7 +108,7 @@ def test_what_a_log_sum_exp_loses_is_that_of_its_row():
     lse = top + np.log(np.exp(logits).sum(-1, keepdims=True))
     lost = weights * np.expm1(u * (2.0 * np.abs(lse) + np.abs(scores - lse)))
     unit = Roundoffs(0.0, 0.0, 0.0, 0.0, log_sum_exp=u)
-    found = budget.normalisation_error(weights, scores, top, budget.Numbers(value), unit)
+    found = budget.normalisation_error(weights, scores, top, budget.KeyArray(value), unit)
     np.testing.assert_allclose(found, lost @ np.abs(value), rtol=1e-9)
 
 
@@ -116,7 +116,7 @@ def test_what_a_log_sum_exp_loses_is_that_of_its_row():
 def test_what_merges_lose_is_measured_by_the_largest_visible_value_of_the_channel(hidden):
     *_, value, output, visible = problem(1.0, hidden)
     unit = Roundoffs(0.0, 0.0, 0.0, 0.0, merges=2.0**-10)
-    found = budget.merging_error(visible if hidden else None, budget.Numbers(value), output, unit)
+    found = budget.merging_error(visible if hidden else None, budget.KeyArray(value), output, unit)
     for index in np.ndindex(*output.shape):
         largest = np.abs(value[(*index[:2], slice(None), index[-1])])[visible[index[:-1]]].max()
         assert found[index] == 8.0 * 2.0**-10 * largest

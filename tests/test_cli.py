@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 
 from conformance.cli import main
-from conformance.exit_codes import ExitCode
-from conformance.verdict import Outcome
+from conformance.judging.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import invoke, run_command
@@ -34,22 +34,22 @@ def lines_of(result: Result, state: str) -> list[str]:
         (["smoke", "numpy-dirct"], "numpy-direct"),
         (["smoke", "no_such_file.py:attention"], "no_such_file.py"),
         (["smoke", named("no_such_function")], "no_such_function"),
-        (["smoke", named("honest"), "--framework", "tensorflow"], "tensorflow"),
-        (["smoke", named("honest"), "--axes", "hbld"], "hbld"),
+        (["smoke", named("correct"), "--framework", "tensorflow"], "tensorflow"),
+        (["smoke", named("correct"), "--axes", "hbld"], "hbld"),
         (["describe", "no_such_module:attention"], "no_such_module"),
         (["explain", "ATT-MASK-999"], "ATT-MASK-0"),
         (["explain", "zzzz"], "list"),
         (["explain", "GOLD-0"], "from GOLD-0001"),
-        (["repro", "GOLD-x", "--implementation", "numpy-direct"], "from GOLD-0001"),
-        (["repro", TEXT.replace("batch=1", "batch=one"), "--implementation", "numpy-direct"], "batch='one'"),
-        (["repro", "", "--implementation", "numpy-direct"], "begins with"),
-        (["repro", TEXT, "--implementation", "numpy-sinusoidal"], "sinusoidal_encoding"),
+        (["reproduce", "GOLD-x", "--implementation", "numpy-direct"], "from GOLD-0001"),
+        (["reproduce", TEXT.replace("batch=1", "batch=one"), "--implementation", "numpy-direct"], "batch='one'"),
+        (["reproduce", "", "--implementation", "numpy-direct"], "begins with"),
+        (["reproduce", TEXT, "--implementation", "numpy-sinusoidal"], "sinusoidal_encoding"),
         (
-            ["repro", TEXT, "--implementation", "numpy-direct", "--check", "luck"],
+            ["reproduce", TEXT, "--implementation", "numpy-direct", "--check", "luck"],
             "values, beyond, exact, shape, dtype, form, repeat",
         ),
-        (["repro", f"{TEXT} bias=gaussian.1:qk#1", "--implementation", named("zeros")], "does not offer bias"),
-        (["repro", TEXT], "--implementation"),
+        (["reproduce", f"{TEXT} bias=gaussian.1:qk#1", "--implementation", named("zeros")], "does not offer bias"),
+        (["reproduce", TEXT], "--implementation"),
         (["report", "no_such_records.jsonl"], "no_such_records.jsonl"),
         (["run", "--tier", "halfway"], "quick"),
         (["run", "--implementation", named("misspelt")], "gruoped-heads"),
@@ -72,10 +72,10 @@ def test_a_mistake_is_told_in_one_line_with_exit_code_2(words: list[str], told: 
 
 
 def test_describe_shows_declarations_and_observations() -> None:
-    shown = invoke("describe", named("honest")).stdout
+    shown = invoke("describe", named("correct")).stdout
     assert re.search(r"^operation +attention$", shown, re.MULTILINE)
     assert re.search(r"^features +causal, cross-length, grouped-heads, mask, scale, value-width$", shown, re.MULTILINE)
-    assert re.search(r"^composed +key-lengths \(by mask\), window \(by mask\)$", shown, re.MULTILINE)
+    assert re.search(r"^emulated +key-lengths \(by mask\), window \(by mask\)$", shown, re.MULTILINE)
     assert re.search(r"^lacks +bias, sinks, softcap$", shown, re.MULTILINE)
     assert re.search(r"^CON-EMPTY-ROW +– +nan", shown, re.MULTILINE)
 
@@ -89,7 +89,7 @@ def test_describe_lists_what_cannot_be_asked_for_as_lacking(tmp_path: Path) -> N
     )
     shown = invoke("describe", f"{file}:attention").stdout
     assert re.search(r"^lacks +bias, grouped-heads, scale, sinks, softcap$", shown, re.MULTILINE)
-    assert re.search(r"^composed +causal \(by mask\), key-lengths \(by mask\), window \(by mask\)$", shown, re.MULTILINE)
+    assert re.search(r"^emulated +causal \(by mask\), key-lengths \(by mask\), window \(by mask\)$", shown, re.MULTILINE)
 
 
 def test_describe_shows_where_declaration_and_observation_differ() -> None:
@@ -103,7 +103,7 @@ def test_explain_shows_a_requirement_with_its_cases() -> None:
     assert re.search(r"^designed +\d+ problems$", shown, re.MULTILINE)
     texts = [line.strip() for line in shown.splitlines() if line.startswith("  attention ")]
     assert texts
-    assert invoke("repro", texts[0], "--implementation", "numpy-direct").exit_code == 0
+    assert invoke("reproduce", texts[0], "--implementation", "numpy-direct").exit_code == 0
 
 
 def test_explain_shows_the_answers_of_a_convention() -> None:
@@ -128,31 +128,31 @@ def test_list_shows_implementations_areas_and_conventions() -> None:
 
 
 def test_repro_of_a_pass_ends_with_0_and_shows_the_worst_row() -> None:
-    result = invoke("repro", TEXT, "--implementation", "numpy-direct")
+    result = invoke("reproduce", TEXT, "--implementation", "numpy-direct")
     assert result.exit_code == 0
     assert re.search(r"^outcome +PASS$", result.stdout, re.MULTILINE)
     assert len(re.findall(r"^ +\d +-?\d", result.stdout, re.MULTILINE)) == 4  # as many as the value is wide
 
 
 def test_repro_of_a_failure_shows_the_element_that_the_verdict_names() -> None:
-    result = invoke("repro", TEXT, "--implementation", named("unscaled"))
+    result = invoke("reproduce", TEXT, "--implementation", named("unscaled"))
     assert result.exit_code == 1
     assert re.search(r"^outcome +WRONG_VALUE$", result.stdout, re.MULTILINE)
-    got, want = (float(*re.findall(rf"^{name} +(\S+)$", result.stdout, re.MULTILINE)) for name in ("got", "want"))
+    got, want = (float(*re.findall(rf"^{name} +(\S+)$", result.stdout, re.MULTILINE)) for name in ("got", "expected"))
     marked = next(line.split() for line in result.stdout.splitlines() if line.endswith("←"))
     assert (float(marked[1]), float(marked[2])) == (pytest.approx(got), pytest.approx(want))
 
 
 def test_repro_judges_by_another_check() -> None:
-    result = invoke("repro", TEXT, "--implementation", named("doubles"), "--check", "dtype")
+    result = invoke("reproduce", TEXT, "--implementation", named("doubles"), "--check", "dtype")
     assert result.exit_code == 1
     assert "WRONG_DTYPE" in result.stdout
-    assert invoke("repro", TEXT, "--implementation", named("doubles"), "--check", "shape").exit_code == 0
+    assert invoke("reproduce", TEXT, "--implementation", named("doubles"), "--check", "shape").exit_code == 0
 
 
 def test_repro_shows_a_changed_input_by_any_check() -> None:
     for check in ("values", "untouched"):
-        result = invoke("repro", TEXT, "--implementation", named("writes_on_query"), "--check", check)
+        result = invoke("reproduce", TEXT, "--implementation", named("writes_on_query"), "--check", check)
         assert result.exit_code == 1
         assert "MUTATED_INPUT" in result.stdout
 

@@ -9,11 +9,11 @@ from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.items import Effort
+from conformance.judging.verdict import Outcome
 from conformance.problem import LAYOUTS, MASK_FORMS, AttentionProblem
 from conformance.specification import requirements
 from conformance.specification.combinations import ARGUMENTS, RELATIONS, met, pairs_of_arguments
 from conformance.specification.draw import Draw
-from conformance.verdict import Outcome
 from tests.support.items import run_item
 
 QUICK = Effort(examples=1, free=False, seed=1)

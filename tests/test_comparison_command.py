@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.exit_codes import ExitCode
 from conformance.records import Header
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 from tests.support.commands import invoke
 
@@ -21,7 +21,7 @@ def header(**changes: Any) -> Header:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    failure = runs.case(1, outcome="WRONG_VALUE", message="At (0,): got <b>2</b> | want 1")
+    failure = runs.case(1, outcome="WRONG_VALUE", message="At (0,): got <b>2</b> | expected 1")
     return (
         runs.write(tmp_path / "base.jsonl", header(), runs.item(), runs.case(1)),
         runs.write(tmp_path / "new.jsonl", header(seed=8), runs.item(**runs.FAILS), failure, exit_code=ExitCode.UNEXPECTED),
@@ -40,7 +40,7 @@ def test_text(files: tuple[Path, Path]) -> None:
     assert lines[-1] == "Something is worse: 1 newly failing (1 results compared)."
     assert "WORSE: newly failing (1)" in lines
     assert any(line.split() == [
-        "fine", "ATT-OUT-001", "PASS", "WRONG_VALUE", "At", "(0,):", "got", "<b>2</b>", "|", "want", "1"
+        "fine", "ATT-OUT-001", "PASS", "WRONG_VALUE", "At", "(0,):", "got", "<b>2</b>", "|", "expected", "1"
     ] for line in lines)  # fmt: skip
     assert "seed: 7 → 8" in lines
     assert any(line.startswith("NOT COMPARED. Random cases were drawn differently (seed 7 and 8)") for line in lines)
@@ -49,7 +49,7 @@ def test_text(files: tuple[Path, Path]) -> None:
 def test_markdown(files: tuple[Path, Path]) -> None:
     page = invoke("diff", *files, "--format", "markdown").stdout
     assert "**Something is worse: 1 newly failing (1 results compared).**" in page
-    assert r"At (0,): got \<b\>2\</b\> \| want 1" in page
+    assert r"At (0,): got \<b\>2\</b\> \| expected 1" in page
     assert "- seed: 7 → 8" in page
 
 

@@ -5,21 +5,20 @@ from dataclasses import replace
 import pytest
 from conformance.implementations.numpy_ import FRAMEWORK, direct
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.declarations import unknown_words
-from conformance.describe import describe
+from conformance.adapter import Implementation, Support, registry
+from conformance.adapter.declarations import unknown_words
+from conformance.commands.describe import describe
 from conformance.errors import LeftOut
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.shape_budget import affordable, shape_of
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.operations import operation_of
 from conformance.problem import parse
 from conformance.records import shares, too_little
 from conformance.reports import tables
-from conformance.shape_budget import affordable, shape_of
 from conformance.specification import requirements
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests.support import runs
 from tests.support.items import run_item
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from conformance.implementations.pytorch import CudaClock
 
-from conformance import registry
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.adapter import registry
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.timing.clock import HostClock
-from conformance.timing.contest import Shape
-from conformance.verdict import Outcome
-from tests.fakes import honest
+from conformance.timing.contest import TimedProblem
+from tests.fakes import correct
 from tests.support.contests import BRIEF, TINY, Differentiating, contender, held
 
 
@@ -60,7 +60,7 @@ def test_each_round_has_its_inputs_elsewhere_in_memory():
 
     def keeps(query, key, value):
         seen.append(query)
-        return honest(query, key, value)
+        return correct(query, key, value)
 
     held(contender("base", [1.0], keeps))
     places = {query.__array_interface__["data"][0] for query in seen}
@@ -68,7 +68,7 @@ def test_each_round_has_its_inputs_elsewhere_in_memory():
 
 
 def test_forward_and_backward_has_its_own_operations_bytes_and_memory():
-    shape = Shape("gqa", "tiny", TINY, "forward+backward")
+    shape = TimedProblem("gqa", "tiny", TINY, "forward+backward")
     base, numpy = held(contender("base", [1.0], kind=Differentiating), contender("numpy", [1.0]), shape=shape, memory=True)
     assert (base.outcome, base.passes, base.ratio, base.peak_bytes) == (Outcome.PASS, "forward+backward", 1.0, 1000)
     assert base.flops == round(3.5 * 2 * 36 * 16)
@@ -77,9 +77,11 @@ def test_forward_and_backward_has_its_own_operations_bytes_and_memory():
 
 def test_the_output_of_forward_and_backward_is_judged():
     def unscaled(query, key, value):
-        return honest(query, key, value, scale=1.0)
+        return correct(query, key, value, scale=1.0)
 
-    (timing,) = held(contender("base", [1.0], unscaled, Differentiating), shape=Shape("gqa", "tiny", TINY, "forward+backward"))
+    (timing,) = held(
+        contender("base", [1.0], unscaled, Differentiating), shape=TimedProblem("gqa", "tiny", TINY, "forward+backward")
+    )
     assert (timing.outcome, timing.median_seconds) == (Outcome.WRONG_VALUE, None)
 
 

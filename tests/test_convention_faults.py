@@ -1,4 +1,4 @@
-"""A convention excuses no answer but those that interfaces may have, the same everywhere; honest code stays green."""
+"""A convention excuses no answer but those that interfaces may have, the same everywhere; correct code stays green."""
 
 import itertools
 from collections.abc import Callable
@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from conformance.implementations.numpy_ import direct
 
-from conformance import registry, reports
-from conformance.adapter import Implementation, Support
+from conformance import reports
+from conformance.adapter import Implementation, Support, registry
 from conformance.checks.conventions import observe_convention
 from conformance.ci.annotations import annotations
 from conformance.ci.badge import badge
 from conformance.errors import UsageError
 from conformance.expectations import load, no_expectations
 from conformance.expectations.update import update
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.page import make_page
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, AttentionProblem, ProblemError, parse
-from conformance.records import Convention, Run, read_records
+from conformance.records import ConventionResult, Run, read_records
 from conformance.specification import conventions, requirements
 from conformance.specification.asking import COARSE, meant_by
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests import fake_conventions as fakes
 from tests import hostile
 from tests.support import runs
@@ -39,7 +39,7 @@ def implementation(function: Callable[..., object], operation: str = "attention"
     return registry.resolve(f"{fakes.FILE}:{function.__name__}", operation=operation)
 
 
-def observed(function: Callable[..., object], identifier: str, operation: str = "attention") -> Convention:
+def observed(function: Callable[..., object], identifier: str, operation: str = "attention") -> ConventionResult:
     subject = Subject(implementation(function, operation))
     return observe_convention(subject, identifier, no_expectations().for_(function.__name__))
 
@@ -58,11 +58,11 @@ def observed(function: Callable[..., object], identifier: str, operation: str = 
         ),
         (fakes.zero_is_not_given, "CON-ZERO-SCALE", "default", "1/√d is used instead"),
         (fakes.refuses_zero, "CON-ZERO-SCALE", "refused", "the scale must not be 0"),
-        (fakes.noise_in_empty_rows, "CON-EMPTY-ROW", "unstable", "something else in each call"),
-        (fakes.faint_noise_in_empty_rows, "CON-EMPTY-ROW", "unstable", "something else in each call"),
-        (fakes.first_value_in_empty_rows, "CON-EMPTY-ROW", "other", "none of these"),
-        (fakes.empty_rows_by_dtype, "CON-EMPTY-ROW", "mixed", "'nan' for float16"),
-        (fakes.empty_rows_of_one_array, "CON-EMPTY-ROW", "mixed", "'nan' for one array for query, key and value"),
+        (fakes.noise_in_fully_masked_rows, "CON-EMPTY-ROW", "unstable", "something else in each call"),
+        (fakes.faint_noise_in_fully_masked_rows, "CON-EMPTY-ROW", "unstable", "something else in each call"),
+        (fakes.first_value_in_fully_masked_rows, "CON-EMPTY-ROW", "other", "none of these"),
+        (fakes.fully_masked_rows_by_dtype, "CON-EMPTY-ROW", "mixed", "'nan' for float16"),
+        (fakes.fully_masked_rows_of_one_array, "CON-EMPTY-ROW", "mixed", "'nan' for one array for query, key and value"),
         (fakes.zero_where_nan_is_hidden, "CON-NAN-BEHIND-MASK-K", "other", "finite"),
         (fakes.polarity_by_form, "CON-POLARITY", "mixed", "'true-ignores' for a mask of form b11k"),
         (fakes.even_heads, "CON-EMPTY-ROW", "mixed", "'nan' for 8 heads, for 8 heads with biases"),
@@ -99,7 +99,7 @@ def test_another_answer_is_unexpected_and_says_where(function, identifier, answe
     ],
     ids=lambda value: value.__name__ if callable(value) else None,
 )  # fmt: skip
-def test_honest_code_has_the_answers_that_interfaces_may_have(function, operation, answers):
+def test_correct_code_has_the_answers_that_interfaces_may_have(function, operation, answers):
     asked = [identifier for identifier, question in conventions().items() if operation in question.operations]
     records = {identifier: observed(function, identifier, operation) for identifier in asked}
     assert [record.message for record in records.values() if record.status == "unexpected"] == []
@@ -143,7 +143,7 @@ def test_a_run_fails_by_one_count_wherever_it_is_told(tmp_path):
     completed, recorded = run(fakes.neither_alignment, tmp_path)
     assert completed.returncode == recorded.exit_code == 1
     assert recorded.footers[0].unexpected == len(recorded.unexpected_conventions) == 1
-    assert "1 convention is not as due" in completed.stdout
+    assert "1 convention is not as expected" in completed.stdout
     name = f"{fakes.FILE}:neither_alignment"
     assert f"UNEXPECTED CON-ALIGNMENT on {name}: observed other" in completed.stdout
     assert "CON-ALIGNMENT on" in (tmp_path / "summary.md").read_text()
@@ -307,15 +307,15 @@ def test_what_is_one_array_for_the_suite_is_one_array_for_the_implementation():
 
     for axes in ("bhld", "blhd"):
         subject = Subject(Implementation("looks", looks, Support(axes=axes), registry.frameworks()["numpy"]))
-        for layout, edits in itertools.product(
+        for layout, transformations in itertools.product(
             ("contiguous", "transposed", "strided", "expanded", "mixed"), ("", " edits=one-tensor.1#0")
         ):
             text = "attention batch=2 heads=3 length=5 width=8 dtype=float32 values=gaussian.1#1"
-            problem = parse(f"{text}{'' if layout == 'contiguous' else f' layout={layout}'}{edits}")
+            problem = parse(f"{text}{'' if layout == 'contiguous' else f' layout={layout}'}{transformations}")
             subject.prepare(materialise(problem), subject.route(problem)).run()
-            assert seen.pop() == (bool(edits) and layout != "mixed"), problem.text
+            assert seen.pop() == (bool(transformations) and layout != "mixed"), problem.text
 
 
 def test_inputs_of_several_shapes_are_no_one_array():
-    with pytest.raises(ProblemError, match=r"^The edit one-tensor needs query, key and value of one shape, not .*\.$"):
+    with pytest.raises(ProblemError, match=r"^The transformation one-tensor needs query, key and value of one shape, not .*\.$"):
         materialise(parse("attention batch=2 heads=3 length=5/7 width=8 dtype=float32 values=gaussian.1#1 edits=one-tensor.1#0"))

@@ -11,13 +11,13 @@ from conformance.implementations.numpy_ import multi_head as numpy_multi_head
 
 from conformance.adapter import Implementation, Support
 from conformance.errors import Unsupported
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, Problem, parse
 from conformance.specification import conventions
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 BOTH = ("attention", "multi_head_attention")
 BEHIND = ("CON-NAN-BEHIND-MASK-K", "CON-NAN-BEHIND-MASK-V", "CON-INF-BEHIND-MASK-V")
@@ -58,7 +58,7 @@ def test_features_that_lack_are_passed_on(identifier, operation):
         answer(identifier, lacking, operation)
 
 
-# ---- empty rows
+# ---- fully masked rows
 
 
 def uniform(problem: Problem) -> np.ndarray:
@@ -75,7 +75,7 @@ def uniform(problem: Problem) -> np.ndarray:
     [(0.0, "zeros"), (np.nan, "nan"), (7.0, "other"), (uniform, "mean")],
     ids=["zeros", "nan", "other", "mean"],
 )
-def test_empty_rows(fill, expected, operation):
+def test_fully_masked_rows(fill, expected, operation):
     def implementation(problem):
         output = oracle(problem)
         if problem.mask.name == "empty-rows":
@@ -111,9 +111,9 @@ def test_behind_the_mask(identifier, operation):
     def leaks(problem):
         inputs = materialise(problem)
         bad = not (np.isfinite(inputs.key).all() and np.isfinite(inputs.value).all())
-        return np.where(bad, np.float32(np.nan), oracle(problem, edits=()))
+        return np.where(bad, np.float32(np.nan), oracle(problem, transformations=()))
 
-    assert answer(identifier, lambda problem: oracle(problem, edits=()), operation) == "contained"
+    assert answer(identifier, lambda problem: oracle(problem, transformations=()), operation) == "contained"
     assert answer(identifier, leaks, operation) == "leaks"
 
 
@@ -128,8 +128,8 @@ def test_something_lies_behind_the_mask_of_each_form(identifier, operation, form
             raise Unsupported("mask form")
         inputs = materialise(problem)
         poisoned = inputs.key if identifier.endswith("K") else inputs.value
-        assert np.isfinite(poisoned).all() == (not problem.edits)
-        return oracle(problem, edits=())
+        assert np.isfinite(poisoned).all() == (not problem.transformations)
+        return oracle(problem, transformations=())
 
     assert answer(identifier, implementation, operation) == "contained"
 

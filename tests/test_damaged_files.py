@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from conformance.exit_codes import ExitCode
+from conformance.system.exit_codes import ExitCode
 from tests.attacks.files import COMMANDS, DRAWING, attack
 from tests.attacks.records import KINDS, undamaged, whole
 from tests.attacks.sandbox import OUT, Sandbox

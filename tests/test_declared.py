@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Run, read_records
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.support.commands import invoke
 
-HONEST = "from tests.fakes import honest\nfrom conformance.adapter import Support\n"
+CORRECT = "from tests.fakes import correct\nfrom conformance.adapter import Support\n"
 NO_MASKS = "frozenset({'mask', 'causal', 'key-lengths', 'bias'})"
 
 # Six mistakes of declaration, each of which once ended in green.
 MISTAKES = {
     "a mask and a causal flag under names of PyTorch, both ignored": """
 def attention(query, key, value, attn_mask=None, is_causal=False, scale=None):
-    return honest(query, key, value, scale=scale)
+    return correct(query, key, value, scale=scale)
 """,
     "the same behind a catch-all that hands on": """
 class Layer:
@@ -26,21 +26,21 @@ class Layer:
         return self.forward(*args, **kwargs)
 
     def forward(self, query, key, value, attn_mask=None, is_causal=False, scale=None):
-        return honest(query, key, value, scale=scale)
+        return correct(query, key, value, scale=scale)
 
 attention = Layer()
 """,
     "a catch-all of which nothing can be read": """
 def attention(*args, **kwargs):
-    return honest(*args, **kwargs)
+    return correct(*args, **kwargs)
 """,
     "masks that are not offered, and nothing that says so": """
 def attention(query, key, value, scale=None):
-    return honest(query, key, value, scale=scale)
+    return correct(query, key, value, scale=scale)
 """,
     "masks declared as features, swallowed by a catch-all": """
 def attention(query, key, value, **kwargs):
-    return honest(query, key, value)
+    return correct(query, key, value)
 
 attention.conformance = Support(features=frozenset({"mask"}))
 """,
@@ -48,7 +48,7 @@ attention.conformance = Support(features=frozenset({"mask"}))
 def attention(query, key, value, mask=None, causal=False):
     if causal:
         raise NotImplementedError("no causal today")
-    return honest(query, key, value, mask=mask)
+    return correct(query, key, value, mask=mask)
 """,
 }
 
@@ -56,7 +56,7 @@ def attention(query, key, value, mask=None, causal=False):
 def run_of(folder: Path, text: str, *words: str) -> tuple[Result, Run | None]:
     """The quick tier on a function ``attention``, and its records if it left any that are complete."""
     file = folder / f"mine_{len(list(folder.glob('*.py')))}.py"  # a file is loaded once in a process
-    file.write_text(HONEST + text)
+    file.write_text(CORRECT + text)
     name = f"{file}:attention"
     result = invoke(
         "run",
@@ -112,7 +112,7 @@ DECLINED = """
 def attention(query, key, value, mask=None, bias=None, causal=False, key_lengths=None, scale=None):
     if mask is not None or bias is not None or causal or key_lengths is not None:
         raise NotImplementedError("no masks today")
-    return honest(query, key, value, scale=scale)
+    return correct(query, key, value, scale=scale)
 
 attention.conformance = Support(declines=(NotImplementedError,))
 """
@@ -147,7 +147,7 @@ CALLS = []
 
 def attention(query, key, value):
     CALLS.append(1)
-    return honest(query, key, value) * (len(CALLS) > 3)
+    return correct(query, key, value) * (len(CALLS) > 3)
 """
     _, run = run_of(tmp_path, f"{function}\nattention.conformance = Support(lacks={NO_MASKS}, dtypes=('float32',))\n")
     assert run is not None
@@ -157,7 +157,7 @@ def attention(query, key, value):
 
 
 def test_the_verdict_says_to_what_a_declaration_narrows_it(tmp_path: Path) -> None:
-    function = "\ndef attention(query, key, value):\n    return honest(query, key, value)\n"
+    function = "\ndef attention(query, key, value):\n    return correct(query, key, value)\n"
     support = f"Support(lacks={NO_MASKS}, dtypes=('float32',), at_most={{'batch': 1}})"
     result, _ = run_of(tmp_path, f"{function}\nattention.conformance = {support}\n")
     assert re.search(r"judged in float32 alone, within its limits \(batch at most 1\)", result.stdout)
@@ -187,11 +187,11 @@ def test_an_expectation_of_what_is_never_asked_is_an_error(
 
 
 UNSOUND = {
-    "merges heads": ("return honest(query, key, value).swapaxes(1, 2).reshape(2, query.shape[2], -1)", "The heads look merged"),
+    "merges heads": ("return correct(query, key, value).swapaxes(1, 2).reshape(2, query.shape[2], -1)", "The heads look merged"),
     "returns a list": ("return [1.0]", "The output is of type list"),
     "raises": ("raise OSError('no device')", "OSError: no device"),
     "is transposed": (
-        "return honest(*(a.swapaxes(1, 2) for a in (query, key, value))).swapaxes(1, 2)",
+        "return correct(*(a.swapaxes(1, 2) for a in (query, key, value))).swapaxes(1, 2)",
         "say --axes blhd",
     ),
 }
@@ -209,7 +209,7 @@ def test_a_run_stops_at_an_adapter_that_is_not_sound(tmp_path: Path, kind: str, 
 
 
 def test_an_adapter_that_is_sound_in_one_dtype_is_judged(tmp_path: Path) -> None:
-    body = "    return honest(query, key, value).astype('float64')\n"
+    body = "    return correct(query, key, value).astype('float64')\n"
     _, run = run_of(tmp_path, f"\ndef attention(query, key, value):\n{body}")
     assert run is not None
     assert Outcome.WRONG_DTYPE in {item.outcome for item in run.items}

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from conformance.cases.admissible import reference_profile
-from conformance.dtypes import round_to
 from conformance.features.causal import offset as causal_offset
-from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
+from conformance.judging.verdict import Outcome, judge
+from conformance.numerics.dtypes import round_to
 from conformance.oracle import expect
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.specification import requirements
-from conformance.specification.model import Requirement, nothing
+from conformance.specification.requirement import Requirement, nothing
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
 
 
 @dataclass

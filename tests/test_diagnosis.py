@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from conformance import registry
+from conformance.adapter import registry
 from conformance.cli import main
 from conformance.diagnosis import diagnose
 from conformance.diagnosis.measure import diagnose_all, failures, jobs_for, name_fault, report
-from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue
 from conformance.faults.functions import implementation_of
-from conformance.harness import Subject
+from conformance.harness.subject import Subject
 from conformance.problem import parse
+from conformance.system.exit_codes import ExitCode
 from tests import fakes, hostile
 from tests.support.diagnosing import ENOUGH, JUDGE, SOME, SOME_OF_HEADS, diagnosis_of, implementation, problems, unsorted
 
@@ -22,11 +22,11 @@ from tests.support.diagnosing import ENOUGH, JUDGE, SOME, SOME_OF_HEADS, diagnos
 
 
 def without_scale(query, key, value, *, mask=None, causal=False, scale=None):
-    return fakes.honest(query, key, value, mask=mask, causal=causal, scale=1.0 if scale is None else scale)
+    return fakes.correct(query, key, value, mask=mask, causal=causal, scale=1.0 if scale is None else scale)
 
 
 def without_mask(query, key, value, *, mask=None, causal=False, scale=None):
-    return fakes.honest(query, key, value, causal=causal, scale=scale)
+    return fakes.correct(query, key, value, causal=causal, scale=scale)
 
 
 def without_scale_and_mask(query, key, value, *, mask=None, causal=False, scale=None):
@@ -49,20 +49,20 @@ def filled(query, key, value, *, mask=None):
 def without_scale_in_float16(query, key, value, *, mask=None, scale=None):
     if query.dtype == np.float16 and scale is None:
         scale = 1.0
-    return fakes.honest(query, key, value, mask=mask, scale=scale)
+    return fakes.correct(query, key, value, mask=mask, scale=scale)
 
 
 def more_in_the_last_head(query, key, value, *, mask=None):
     """Adds 4 in the last head where there is a mask: no known fault."""
-    output = fakes.honest(query, key, value, mask=mask)
+    output = fakes.correct(query, key, value, mask=mask)
     if mask is not None and output.shape[1] > 1:
         output[:, -1] += output.dtype.type(4)
     return output
 
 
 def slightly_off(query, key, value):
-    """As accurate as float32 where float64 is due."""
-    return fakes.honest(*(array.astype(np.float32) for array in (query, key, value))).astype(query.dtype)
+    """As accurate as float32 where float64 is expected."""
+    return fakes.correct(*(array.astype(np.float32) for array in (query, key, value))).astype(query.dtype)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_wanders_in_a_way_of_its_own_is_described():
         ENOUGH,
     )
     assert not found.named
-    assert found.unexplained[0].sign == "repeat"
+    assert found.unexplained[0].symptom == "repeat"
     assert found.unexplained[0].observations[0].startswith("a multiple, right, a multiple, right")
 
 
@@ -163,7 +163,7 @@ def test_each_kind_of_exception_is_told_with_what_its_cases_have_in_common():
             raise NotImplementedError("no causal limit yet")
         if query.shape[1] != key.shape[1]:
             raise ValueError(f"{query.shape[1]} heads on {key.shape[1]}")
-        return fakes.honest(query, key, value)
+        return fakes.correct(query, key, value)
 
     texts = (
         "heads=2 length=7",
@@ -188,7 +188,7 @@ def test_where_nothing_fits_it_says_where_and_how_outputs_are_wrong():
     assert unexplained.observations[0].startswith("only with a mask")
     assert any(words.startswith("the first wrong element is at (0, ") for words in unexplained.observations)
     assert any("only the last head" in words for words in unexplained.observations)
-    assert any(words.startswith("outputs are 4 more than what is due") for words in unexplained.observations)
+    assert any(words.startswith("outputs are 4 more than what is expected") for words in unexplained.observations)
     assert found.lines[0].startswith("no known fault explains")
 
 
@@ -202,7 +202,7 @@ def test_a_fault_that_would_fail_what_passes_is_not_named():
     """Without a scale where the width is 8 only: elsewhere the scale is right."""
 
     def sometimes(query, key, value, *, mask=None):
-        return fakes.honest(query, key, value, mask=mask, scale=1.0 if query.shape[-1] == 8 else None)
+        return fakes.correct(query, key, value, mask=mask, scale=1.0 if query.shape[-1] == 8 else None)
 
     assert not diagnosis_of(sometimes).named
 
@@ -229,7 +229,7 @@ def test_a_fill_that_would_hide_nothing_on_what_passes_is_not_named(dtype):
 
 def test_nothing_is_named_for_an_implementation_that_is_right():
     plain = [problem for problem in problems() if not problem.features]
-    found = diagnose(Subject(implementation(fakes.honest)), JUDGE, unsorted(plain[:8]), plain[8:], seconds=ENOUGH)
+    found = diagnose(Subject(implementation(fakes.correct)), JUDGE, unsorted(plain[:8]), plain[8:], seconds=ENOUGH)
     assert (found.named, found.unexplained, found.vanished) == ((), (), 8)
     assert found.lines == ("8 failing cases did not fail when run again.",)
 
@@ -262,7 +262,7 @@ def test_a_width_that_is_refused_is_told():
         [parse(f"sinusoidal_encoding length=9 width={width} dtype=float32") for width in widths] for widths in ((5, 7), (4, 8))
     )
     (unexplained,) = diagnose(Subject(subject), JUDGE, unsorted(odd), even, seconds=ENOUGH).unexplained
-    assert unexplained.sign == "raises"
+    assert unexplained.symptom == "raises"
     assert "only at odd widths" in unexplained.observations
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from conformance.diagnosis.measure import name_less_accurate
 from conformance.faults import catalogue
-from conformance.judging import Judge
+from conformance.judging.judge import Judge
 from conformance.records import read_records
 from tests import fakes
 from tests.support.diagnosing import diagnosis_of, run
@@ -19,7 +19,7 @@ SOFT32 = (
 def in_float32(query, key, value, **arguments):
     """Casts float64 to float32."""
     work = [array.astype(np.float32) if array.dtype == np.float64 else array for array in (query, key, value)]
-    return fakes.honest(*work, **arguments).astype(query.dtype)
+    return fakes.correct(*work, **arguments).astype(query.dtype)
 
 
 def by_width(query, key, value, *, mask=None, causal=False, scale=None):
@@ -40,12 +40,12 @@ def unlike(query, key, value, *, mask=None, causal=False, scale=None):
     """Without a mask in float16, without a scale in bfloat16."""
     mask = None if query.dtype == np.float16 else mask
     scale = 1.0 if scale is None and query.dtype.name == "bfloat16" else scale
-    return fakes.honest(query, key, value, mask=mask, causal=causal, scale=scale)
+    return fakes.correct(query, key, value, mask=mask, causal=causal, scale=scale)
 
 
 def wrong_in_float64(query, key, value, *, mask=None, causal=False, scale=None):
     """Without a mask, and in float64 with something unheard of besides."""
-    output = fakes.honest(query, key, value, causal=causal, scale=scale)
+    output = fakes.correct(query, key, value, causal=causal, scale=scale)
     return output + np.cos(output) / 8 if query.dtype == np.float64 else output
 
 

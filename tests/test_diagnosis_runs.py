@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from conformance.records import Diagnosis as Record
+from conformance.records import DiagnosisRecord as Record
 from conformance.records import read_records
-from conformance.workers.afterwards import ask
-from conformance.workers.asking import Request
+from conformance.run.workers.afterwards import ask
+from conformance.run.workers.asking import Request
 from tests import fakes
 from tests.support.commands import PATIENCE
 from tests.support.diagnosing import run

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
+from conformance.adapter import Implementation, Support, registry
 from conformance.diagnosis import diagnose
 from conformance.faults.steps import compute
-from conformance.harness import Subject
-from conformance.inputs import MultiHeadInputs, SinusoidalInputs
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.problem import Problem, parse
+from conformance.problem.inputs import MultiHeadInputs, SinusoidalInputs
 
 OF_ATTENTION = re.compile(r"\b(heads?|quer(y|ies)|keys?|rows?|scores?|masks?)\b")
 
@@ -109,7 +108,7 @@ def test_an_encoding_that_is_wrong_throughout_is_told_without_words_of_attention
         return table(length, d_model, dtype, arrangement) + np.dtype(dtype).type(3)
 
     (line,) = lines_of(wrong, "sinusoidal_encoding", ["sinusoidal_encoding length=9 width=8 dtype=float32"])
-    assert "wrong elements are at all positions, in all columns; outputs are 3 more than what is due" in line
+    assert "wrong elements are at all positions, in all columns; outputs are 3 more than what is expected" in line
     assert not OF_ATTENTION.search(line)
 
 

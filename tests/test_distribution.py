@@ -7,9 +7,8 @@ from pathlib import Path
 import hypothesis
 from conformance.implementations.numpy_ import FRAMEWORK, direct
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.describe import describe
+from conformance.adapter import Implementation, Support, registry
+from conformance.commands.describe import describe
 from conformance.records import implementation_entry, read_records
 from conformance.reports.format import provenance
 from tests.support.commands import run_command

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation
+from conformance.adapter import Implementation, registry
 from conformance.checks.conventions import observe_convention
 from conformance.checks.items import Effort, ItemResult, ItemRun
 from conformance.expectations import builtin_expectations, no_expectations
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.specification import conventions, requirements
-from conformance.verdict import Outcome
 
 FIXED = Effort(examples=0, free=False, seed=1)  # golden and designed cases only
 

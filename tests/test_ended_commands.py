@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.exit_codes import ExitCode
+from conformance.system.exit_codes import ExitCode
 from tests.support.commands import HEEDING, PATIENCE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

@@ -12,9 +12,9 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.features import every_feature
-from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.oracle import exact, expect
 from conformance.problem import parse
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 from conformance.values import materialise
 
 MULTI = "multi_head_attention dtype={}"
@@ -76,7 +76,7 @@ def test_it_shares_no_code_with_the_first_oracle() -> None:
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     ours = {name for name in imported if name and name.startswith("conformance")}
-    assert ours == {"conformance.errors", "conformance.features", "conformance.inputs"}
+    assert ours == {"conformance.errors", "conformance.features", "conformance.problem.inputs"}
 
 
 @pytest.mark.parametrize("twin", ["hide_exactly", "score_exactly", "added_exactly"])
@@ -152,8 +152,8 @@ def test_multi_head_steps_lead_to_the_output() -> None:
     weights, value = steps["weights"], steps["projected_value"]
     heads = [weights[0, h] @ value[0][:, 3 * h : 3 * h + 3] for h in range(2)]
     assert steps["merged_heads"][0] == pytest.approx(np.concatenate(heads, axis=1), rel=1e-14)
-    due = steps["merged_heads"][0] @ inputs.weights.output + inputs.weights.output_bias
-    assert steps["output"][0] == pytest.approx(due, rel=1e-13)
+    target = steps["merged_heads"][0] @ inputs.weights.output + inputs.weights.output_bias
+    assert steps["output"][0] == pytest.approx(target, rel=1e-13)
     assert (exact.multi_head_attention(inputs) == steps["output"]).all()
 
 
@@ -175,8 +175,8 @@ def test_sinusoidal_arrangements_and_an_odd_width() -> None:
 )
 def test_frequencies_from_1_to_a_ten_thousandth(width: int, frequencies: tuple[float, ...]) -> None:
     inputs = SinusoidalInputs(length=4, width=width, dtype="float64", arrangement="concatenated", frequencies="d/2-1")
-    due = [math.sin(3 * w) for w in frequencies] + [math.cos(3 * w) for w in frequencies[: width // 2]]
-    assert exact.sinusoidal_encoding(inputs)[3] == pytest.approx(due, rel=1e-15)
+    target = [math.sin(3 * w) for w in frequencies] + [math.cos(3 * w) for w in frequencies[: width // 2]]
+    assert exact.sinusoidal_encoding(inputs)[3] == pytest.approx(target, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_multi_head_steps_are_what_the_formula_says() -> None:
         "lse", "output",
     }  # fmt: skip
     for name in ("query", "key", "value"):
-        due = getattr(inputs, name) @ getattr(weights, name) + getattr(weights, f"{name}_bias")
-        assert steps[f"projected_{name}"] == pytest.approx(due, rel=1e-12)
+        target = getattr(inputs, name) @ getattr(weights, name) + getattr(weights, f"{name}_bias")
+        assert steps[f"projected_{name}"] == pytest.approx(target, rel=1e-12)
     query, key = (steps[f"projected_{name}"][0, :, :3] for name in ("query", "key"))
     assert steps["scores"][0, 0] == pytest.approx(query @ key.T, rel=1e-12)
     assert (steps["visible"][0, 0] == inputs.mask[0, 0]).all()

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.expectations import (
-    Expected,
+    Expectation,
     ImplementationExpectations,
     builtin_expectations,
     file_stem,
@@ -20,10 +20,10 @@ from conformance.expectations import (
     no_expectations,
 )
 from conformance.expectations.update import update
+from conformance.judging.verdict import Outcome
 from conformance.records import Environment
 from conformance.specification import requirements
 from conformance.timing import TIMED
-from conformance.verdict import Outcome
 from tests.support import runs
 from tests.support.expecting import ERROR, KNOWN, NONFINITE, NUM, OUT, PASS, WRONG, A, B, C, entry
 
@@ -311,7 +311,7 @@ def test_documents_say_what_an_entry_may_hold(tmp_path: Path) -> None:
     optional = re.search(r"# optional, as are ([a-z, ]+)\n", examples[0])
     assert optional is not None
     written = set(re.findall(r"^([a-z]+) = ", examples[0], re.MULTILINE))
-    assert written | set(optional[1].split(", ")) == set(Expected.__struct_fields__)
+    assert written | set(optional[1].split(", ")) == set(Expectation.__struct_fields__)
 
 
 @pytest.mark.parametrize("key", ["routes", "route", "case", "Requirement"])

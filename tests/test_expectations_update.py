@@ -8,8 +8,8 @@ import pytest
 from conformance.errors import UsageError
 from conformance.expectations import load
 from conformance.expectations.update import update
+from conformance.judging.verdict import Outcome
 from conformance.records import Line, Run
-from conformance.verdict import Outcome
 from tests.support import runs
 from tests.support.expecting import ERROR, KNOWN, NONFINITE, NUM, OUT, PASS, WRONG, A, B, entry
 
@@ -95,7 +95,7 @@ reason = "a long story"      # see the link
 link = "https://example.org/story"
 cases = ["{A}", "{B}"]
 
-# This one was mended.
+# This one was fixed.
 [[expected]]
 requirement = "{NUM}"
 outcome = "ERROR"
@@ -117,7 +117,7 @@ def test_reasons_links_and_comments_are_kept(tmp_path: Path) -> None:
     )  # fmt: skip
     text = updated(run, tmp_path / "files", KEPT)
     expected = KEPT.replace(f'["{A}", "{B}"]', f'["{B}"]')
-    gone = expected[expected.index("# This one was mended.") : expected.index("# Not here.")]
+    gone = expected[expected.index("# This one was fixed.") : expected.index("# Not here.")]
     assert text == expected.replace(gone, "")
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance import registry
+from conformance.adapter import registry
 from conformance.checks.items import UNEXPECTED_RANDOM_FAILURES, Effort, ItemResult, ItemRun
 from conformance.expectations import no_expectations
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
 from conformance.records import Run, read_records
 from conformance.specification import requirements
-from conformance.verdict import Outcome
 from tests import fakes, hostile
 from tests.support.commands import run_command
 
@@ -102,15 +102,15 @@ def test_the_byte_order_of_another_machine_is_said_to_be_one() -> None:
     assert "byte order" in result.unexpected[0].message
 
 
-def test_an_honest_function_passes_what_its_signature_offers() -> None:
+def test_an_correct_function_passes_what_its_signature_offers() -> None:
     for requirement in ("ATT-OUT-004", "ATT-OUT-027", "ATT-OUT-028", "ATT-MASK-003", "ATT-SCALE-005"):
-        result = judged(fakes.honest, requirement)
+        result = judged(fakes.correct, requirement)
         assert (result.item.outcome, result.item.status) == (Outcome.PASS, "expected"), result.unexpected
         assert all(entry.max <= 1 for entry in result.item.accuracy)
 
 
 def test_what_the_signature_does_not_offer_is_unsupported_and_no_pass() -> None:
-    result = judged(fakes.honest, "ATT-MASK-007")  # a bias
+    result = judged(fakes.correct, "ATT-MASK-007")  # a bias
     assert result.item.outcome is Outcome.UNSUPPORTED
     assert "bias" in result.item.reason
     assert result.item.counts.unsupported > 0
@@ -122,7 +122,7 @@ def test_a_random_failure_is_shrunk_to_something_smaller_than_what_was_drawn() -
     shrunk, *others = (math.prod(_sizes(case.text)) for case in drawn)
     assert len(others) >= UNEXPECTED_RANDOM_FAILURES
     assert all(shrunk < other for other in others)
-    assert "repro" in drawn[0].repro
+    assert "reproduce" in drawn[0].repro
 
 
 def _sizes(text: str) -> list[int]:
@@ -204,9 +204,9 @@ def test_many_failures_of_one_kind_are_shown_in_full_only_at_first(tmp_path: Pat
         "run", "--implementation", f"{hostile.FILE}:double", "--tier", "quick", "--no-timing", "--no-diagnosis", "-n", "0",
         "-k", "ATT-OUT", folder=tmp_path,
     )  # fmt: skip
-    assert done.stdout.count("again: attention-conformance repro") < 25
+    assert done.stdout.count("reproduce: attention-conformance reproduce") < 25
     assert "ATT-OUT-020 on " in done.stdout
-    assert re.search(r"WRONG_DTYPE, in float32.* as ATT-OUT-\d+ above\. The output is float64, due is float32", done.stdout)
+    assert re.search(r"WRONG_DTYPE, in float32.* as ATT-OUT-\d+ above\. The output is float64, expected float32", done.stdout)
     assert (
         len(
             re.findall(r"^UNEXPECTED on .*, those that are WRONG_DTYPE: ATT-OUT-002, .* and \d+ more$", done.stdout, re.MULTILINE)

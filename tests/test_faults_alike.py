@@ -8,7 +8,7 @@ import pytest
 
 from conformance.faults import catalogue
 from conformance.faults.alike import ALIKE
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
 from conformance.problem import Problem, SinusoidalProblem
 from conformance.specification import requirements
@@ -91,7 +91,7 @@ def are_alike(pair: tuple[Fault, Fault]) -> bool:
 def share_apart(pair: tuple[Fault, Fault], problems: list[Problem]) -> float:
     """Of the problems on which one of the two shows, how many tell them apart."""
     outputs = [(right(one), given(pair[0], one), given(pair[1], one)) for one in problems]
-    showing = [(one, other) for due, one, other in outputs if not one == due == other]
+    showing = [(one, other) for expected, one, other in outputs if not one == expected == other]
     return sum(one != other for one, other in showing) / max(len(showing), 1)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from conformance.faults.functions import function_of
 from conformance.faults.steps import compute
-from conformance.inputs import Weights
 from conformance.operations import operation_of
+from conformance.problem.inputs import Weights
 from conformance.specification.build import attention
 from tests.support.faults import calculates, of_kinds
 from tests.support.shown import assert_shows_only_where_it_can, tried
@@ -38,8 +38,8 @@ def right(name: str, *given, **named):
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_keeps_the_signature_from_which_its_features_are_read(name):
-    honest = operation_of(FAULTS[name].operation).function(compute)
-    assert inspect.signature(function_of(FAULTS[name])) == inspect.signature(honest)
+    correct = operation_of(FAULTS[name].operation).function(compute)
+    assert inspect.signature(function_of(FAULTS[name])) == inspect.signature(correct)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name.endswith("stale-by-shape")])
@@ -57,8 +57,8 @@ def test_an_answer_comes_one_call_late(name):
     function = function_of(FAULTS[name])
     calls = [arguments(FAULTS[name].operation, seed=10 * n) for n in range(3)]
     given = [function(*positional, **named) for positional, named in calls]
-    due = [right(name, *positional, **named) for positional, named in calls]
-    for answer, belongs in zip(given, (due[0], due[0], due[1]), strict=True):
+    expected = [right(name, *positional, **named) for positional, named in calls]
+    for answer, belongs in zip(given, (expected[0], expected[0], expected[1]), strict=True):
         np.testing.assert_array_equal(answer, belongs)
 
 
@@ -85,8 +85,8 @@ def test_calls_are_wrong_by_number(ending, wrong):
     for name in (name for name in FAULTS if name.endswith(ending)):
         function = function_of(FAULTS[name])
         positional, named = arguments(FAULTS[name].operation)
-        due = right(name, *positional, **named)
-        assert {n for n in range(1, 5) if not np.array_equal(function(*positional, **named), due)} == wrong
+        expected = right(name, *positional, **named)
+        assert {n for n in range(1, 5) if not np.array_equal(function(*positional, **named), expected)} == wrong
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name.endswith("second-call-raises")])
@@ -123,8 +123,8 @@ def test_the_input_named_is_changed_and_the_output_right(name):
         tensors |= {f"weights-{key}": array for key, array in positional[3].arrays().items()}
     arrays = {key.replace("_", "-"): array for key, array in tensors.items() if isinstance(array, np.ndarray)}
     before = {key: array.copy() for key, array in arrays.items()}
-    due = right(name, *positional, **named)
-    np.testing.assert_array_equal(function_of(fault)(*positional, **named), due)
+    expected = right(name, *positional, **named)
+    np.testing.assert_array_equal(function_of(fault)(*positional, **named), expected)
     changed = {key for key, array in arrays.items() if not np.array_equal(array, before[key])}
     assert changed == {name.split("changes-")[1]}
 
@@ -134,9 +134,9 @@ def test_the_output_lies_in_an_input(name):
     positional, named = arguments(FAULTS[name].operation)
     if name == "hands-out-value":
         positional[1:] = [array[:, :, :1] for array in positional[1:]]
-    due = right(name, *positional, **named)
+    expected = right(name, *positional, **named)
     output = function_of(FAULTS[name])(*positional, **named)
-    np.testing.assert_array_equal(output, due)
+    np.testing.assert_array_equal(output, expected)
     assert any(np.shares_memory(output, array) for array in (*positional[:3], *named.values()) if isinstance(array, np.ndarray))
 
 
@@ -180,8 +180,8 @@ def test_the_first_weights_stay():
     function = function_of(FAULTS["multi-head-keeps-first-weights"])
     (first, named), (second, _) = arguments("multi_head_attention"), arguments("multi_head_attention", seed=9)
     function(*first, **named)
-    due = right("multi-head-keeps-first-weights", *second[:3], first[3], **named)
-    np.testing.assert_array_equal(function(*second, **named), due)
+    expected = right("multi-head-keeps-first-weights", *second[:3], first[3], **named)
+    np.testing.assert_array_equal(function(*second, **named), expected)
 
 
 def test_tables_are_kept_and_extended_wrongly():
@@ -222,9 +222,9 @@ def test_axes_of_size_1_are_dropped():
 @pytest.mark.parametrize("name", [name for name in FAULTS if "-tail-of-" in name])
 def test_what_lies_behind_the_last_whole_tile_is_unwritten(name):
     place, multiple = name.split("-tail-of-")[0], int(name.split("-")[3])
-    inputs, due = tried(attention((1, 2, 2, 2 * multiple + 1, 3, 5, 2 * multiple + 1))[0])
+    inputs, expected = tried(attention((1, 2, 2, 2 * multiple + 1, 3, 5, 2 * multiple + 1))[0])
     output = FAULTS[name].output(inputs)
     rows = np.moveaxis(output, 2 if place == "row" else 3, 0)
     assert not np.nan_to_num(rows[-1]).any()
-    np.testing.assert_array_equal(rows[:-1], np.moveaxis(due, 2 if place == "row" else 3, 0)[:-1])
+    np.testing.assert_array_equal(rows[:-1], np.moveaxis(expected, 2 if place == "row" else 3, 0)[:-1])
     assert_shows_only_where_it_can(FAULTS[name], attention((1, 2, 2, 2 * multiple + 1, 3, 5, 2 * multiple + 1)))

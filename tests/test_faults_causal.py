@@ -8,10 +8,10 @@ from conformance.faults.causal import limit
 from conformance.faults.functions import implementation_of
 from conformance.faults.grammar import fault
 from conformance.faults.steps import compute
+from conformance.judging.verdict import Outcome
 from conformance.problem import Problem
 from conformance.specification.build import attention
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only, differs
 from tests.support.faults import of_kinds
 from tests.support.items import run_item
@@ -26,8 +26,8 @@ def problem(shape, side: str) -> Problem:
 def assert_sees(name: str, shape, side: str, mask: np.ndarray) -> None:
     """The fault gives what the explicit ``mask`` gives."""
     inputs = materialise(problem(shape, side))
-    due = compute(inputs.but(causal="none", mask=mask))
-    np.testing.assert_allclose(FAULTS[name].output(inputs), due, rtol=1e-6, atol=1e-6)
+    expected = compute(inputs.but(causal="none", mask=mask))
+    np.testing.assert_allclose(FAULTS[name].output(inputs), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -96,8 +96,8 @@ def test_the_first_head_alone_is_causal():
 
 def test_a_mask_beside_the_causal_limit_still_counts():
     inputs = materialise(attention("square", mask="random.1:b1qk#20", causal="top-left")[0])
-    due = compute(inputs.but(causal="none", mask=inputs.mask & np.tri(13, 13, 1, dtype=bool)))
-    np.testing.assert_allclose(FAULTS["causal-one-key-late"].output(inputs), due, rtol=1e-6, atol=1e-6)
+    expected = compute(inputs.but(causal="none", mask=inputs.mask & np.tri(13, 13, 1, dtype=bool)))
+    np.testing.assert_allclose(FAULTS["causal-one-key-late"].output(inputs), expected, rtol=1e-6, atol=1e-6)
 
 
 HAS = {

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from conformance.evaluation import render
 from conformance.evaluation.kill_tables import as_json, judged_trials
-from conformance.evaluation.kills import Kill, KillMatrix, Trial
+from conformance.evaluation.kills import FaultTrial, Kill, KillMatrix
 from conformance.faults import catalogue
 
 
@@ -23,10 +23,10 @@ def test_the_document_names_every_fault_with_its_sources():
 def test_what_was_measured_is_kept_apart(tmp_path, monkeypatch):
     kill = Kill(requirement="ATT-OUT-001", named=True, outcome="ERROR", r=None, seconds=0.25, random=False)
     trials = (
-        Trial(fault="scale-missing", dtype="float32", kills=(kill,), seconds=1.0),
-        Trial(fault="scale-missing", dtype="float16", kills=(replace(kill, seconds=0.5, r=30.0),), seconds=1.0),
-        Trial(fault="scale-by-width", dtype="float32", kills=(), seconds=1.0),
-        Trial(fault="same", dtype="float32", kills=(kill,), seconds=1.0),
+        FaultTrial(fault="scale-missing", dtype="float32", kills=(kill,), seconds=1.0),
+        FaultTrial(fault="scale-missing", dtype="float16", kills=(replace(kill, seconds=0.5, r=30.0),), seconds=1.0),
+        FaultTrial(fault="scale-by-width", dtype="float32", kills=(), seconds=1.0),
+        FaultTrial(fault="same", dtype="float32", kills=(kill,), seconds=1.0),
     )
     faults = {**catalogue(), "same": replace(catalogue()["scale-missing"], id="same", equivalent="It does nothing.")}
     second = render.measured(judged_trials(as_json(KillMatrix(trials, faults, complete=False))))

@@ -5,9 +5,9 @@ import pytest
 
 from conformance.faults.functions import implementation_of
 from conformance.faults.steps import compute
+from conformance.problem.visibility import visible_pairs
 from conformance.specification.build import attention, multi_head
 from conformance.values import materialise
-from conformance.visibility import visible_pairs
 from tests.support.faults import of_kinds
 from tests.support.numeric_probes import assert_known_to_the_oracle, assert_shows_where_it_can
 
@@ -17,8 +17,12 @@ REWRITING = [name for name, fault in FAULTS.items() if fault.rewrite is not None
 CONSTANTS = {f"fill-minus-{text}": -float(text) for text in ("10", "100", "1e3", "1e4", "65504", "1e5", "1e9", "1e20")}
 
 
-def masked(dtype="float64", edits=(), **fields):
-    return materialise(attention("wide", (dtype,), values="spread.1#1", mask="right-padding.1:b11k#47", edits=edits, **fields)[0])
+def masked(dtype="float64", transformations=(), **fields):
+    return materialise(
+        attention(
+            "wide", (dtype,), values="spread.1#1", mask="right-padding.1:b11k#47", transformations=transformations, **fields
+        )[0]
+    )
 
 
 @pytest.mark.parametrize("name", COMPUTING)
@@ -61,7 +65,7 @@ def test_visible_scores_that_are_higher_win(name):
 
 
 def test_a_fill_that_is_added_lets_a_loud_hidden_key_win_where_one_that_replaces_does_not():
-    inputs = masked("float32", edits=("loud-hidden.1*1000.0#0", "hidden-value.1#0"))
+    inputs = masked("float32", transformations=("loud-hidden.1*1000.0#0", "hidden-value.1#0"))
     assert np.abs(FAULTS["fill-minus-1e4-added"].output(inputs)).max() > 1e3
     np.testing.assert_allclose(FAULTS["fill-minus-1e4"].output(inputs), compute(inputs), rtol=1e-6)
 

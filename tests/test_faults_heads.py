@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.faults.steps import compute
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 from conformance.specification.build import attention, joined
 from tests.support.faults import of_kinds
 from tests.support.shown import assert_known_to_the_oracle, assert_leaves_inputs_alone, assert_shows_only_where_it_can, tried

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.dtypes import DTYPES
 from conformance.evaluation import kill_tables, kills
-from conformance.exit_codes import ExitCode
 from conformance.faults import catalogue, kinds
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import attend, compute
-from conformance.judging import Judge
+from conformance.judging.judge import Judge
+from conformance.numerics.dtypes import DTYPES
 from conformance.specification import requirements
+from conformance.system.exit_codes import ExitCode
 from conformance.values import materialise
 from tests.support.commands import invoke
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from conformance.faults.steps import compute
-from conformance.inputs import AttentionInputs
 from conformance.problem import parse
+from conformance.problem.inputs import AttentionInputs
 from conformance.values import materialise
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only
 from tests.support.faults import calculates, of_kinds

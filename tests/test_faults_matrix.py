@@ -6,9 +6,9 @@ import pytest
 
 from conformance.evaluation import kills
 from conformance.faults import catalogue
-from conformance.judging import Judge
+from conformance.judging.judge import Judge
 from conformance.specification import requirements
-from conformance.specification.model import nothing
+from conformance.specification.requirement import nothing
 
 EVERY = 17  # no multiple of the number of dtypes, so that each dtype has its turn
 PAIRS = [(fault, dtype) for fault in catalogue().values() if not fault.equivalent for dtype in fault.dtypes]

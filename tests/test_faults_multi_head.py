@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
-from conformance.inputs import MultiHeadInputs, Weights
+from conformance.problem.inputs import MultiHeadInputs, Weights
 from conformance.specification.build import joined, multi_head
 from tests.support.faults import of_kinds
 from tests.support.shown import assert_known_to_the_oracle, assert_leaves_inputs_alone, assert_shows_only_where_it_can, tried
@@ -105,20 +105,20 @@ def test_weights_shared_by_all_heads_hide_a_shared_projection():
 def test_masks_are_read_where_it_is_said():
     inputs, _ = tried(multi_head("square", mask="random.1:bhqk#3")[0])
     mask = inputs.mask
-    due = {
+    expected = {
         "mask-of-first-head": mask[:, [0, 0, 0]],
         "mask-of-next-head": mask[:, [1, 2, 0]],
         "mask-heads-outermost": mask[[[0, 1, 0], [1, 0, 1]], [[0, 0, 1], [1, 2, 2]]],
     }
-    for name, other in due.items():
+    for name, other in expected.items():
         np.testing.assert_array_equal(FAULTS[name].output(inputs), compute(inputs.but(mask=other)))
 
 
 def test_a_mask_of_the_batch_repeated_as_a_whole_reads_other_batch_rows():
     inputs, _ = tried(multi_head("square", key_lengths=(4, 6))[0])
     seen = np.array([4, 6, 4, 6, 4, 6]).reshape(2, 3, 1, 1)  # batch row (b · H + h) mod 2
-    due = inputs.but(key_lengths=None, mask=np.arange(7) < np.broadcast_to(seen, (2, 3, 7, 1)))
-    np.testing.assert_array_equal(FAULTS["mask-tiled-over-batch"].output(inputs), compute(due))
+    expected = inputs.but(key_lengths=None, mask=np.arange(7) < np.broadcast_to(seen, (2, 3, 7, 1)))
+    np.testing.assert_array_equal(FAULTS["mask-tiled-over-batch"].output(inputs), compute(expected))
 
 
 def test_a_key_bias_moves_all_scores_of_a_row_alike():

@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.evaluation.honest_variants import in_float32
+from conformance.evaluation.correct_variants import in_float32
 from conformance.faults import catalogue, of_features
+from conformance.faults.fault import ALL_DTYPES
 from conformance.faults.functions import function_of
-from conformance.faults.model import ALL_DTYPES
 from conformance.faults.online import merged, online, proportions
 from conformance.faults.steps import compute
 from conformance.features import features
 from conformance.features.feature import Feature, Wrong
-from conformance.inputs import AttentionInputs, MultiHeadInputs
 from conformance.problem.fields import Field, Number
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
 from conformance.specification.build import attention, multi_head
 from conformance.values import materialise
 
@@ -55,7 +55,7 @@ def known(monkeypatch):
     both = {operation: (*features(operation), First()) for operation in ("attention", "multi_head_attention")}
     for module in ("faults.of_features", "operations.attending", "faults.grammar"):
         monkeypatch.setattr(f"conformance.{module}.features", lambda operation: both.get(operation, ()))
-    monkeypatch.setattr("conformance.visibility.features", lambda operation: both.get(operation, ()))
+    monkeypatch.setattr("conformance.problem.visibility.features", lambda operation: both.get(operation, ()))
     for inputs in (AttentionInputs, MultiHeadInputs):
         defaults = {**inputs.defaults(), "first": None}
         monkeypatch.setattr(inputs, "defaults", classmethod(lambda cls, defaults=defaults: defaults))
@@ -100,9 +100,9 @@ def test_they_are_in_the_dtypes_in_which_a_requirement_asks_for_what_they_need()
 
 
 def test_what_is_left_out_is_left_out_and_nothing_else(known, plain):
-    asked, due = plain.but(first=5), compute(plain)
-    np.testing.assert_array_equal(known["first-ignored"].output(asked), due)
-    np.testing.assert_array_equal(known["first-dropped-with-mask"].output(asked), due)
+    asked, expected = plain.but(first=5), compute(plain)
+    np.testing.assert_array_equal(known["first-ignored"].output(asked), expected)
+    np.testing.assert_array_equal(known["first-dropped-with-mask"].output(asked), expected)
     np.testing.assert_array_equal(known["first-one-more"].output(asked), compute(first_keys(plain, 6)))
     np.testing.assert_array_equal(known["mask-dropped-with-first"].output(asked), compute(first_keys(plain.but(mask=None), 5)))
     united = plain.mask | (np.arange(13) < 5)
@@ -116,28 +116,28 @@ def test_it_may_bring_another_chain_of_stages(known, plain):
 
 
 def test_it_reaches_every_computation(known, plain):
-    asked, due = plain.but(first=5), compute(first_keys(plain, 5))
-    np.testing.assert_array_equal(compute(asked), due)
+    asked, expected = plain.but(first=5), compute(first_keys(plain, 5))
+    np.testing.assert_array_equal(compute(asked), expected)
     np.testing.assert_array_equal(known["mask-ignored"].output(asked), compute(first_keys(plain.but(mask=None), 5)))
     for right in (online, lambda inputs: merged(inputs, proportions), in_float32):
-        np.testing.assert_allclose(right(asked), due, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(right(asked), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_it_reaches_the_heads_of_multi_head_attention(known):
     layer = materialise(multi_head("square", ("float64",))[0])
-    due = compute(first_keys(layer, 3))
-    np.testing.assert_array_equal(compute(layer.but(first=3)), due)
-    np.testing.assert_array_equal(known["multi-head-first-one-more"].output(layer.but(first=2)), due)
+    expected = compute(first_keys(layer, 3))
+    np.testing.assert_array_equal(compute(layer.but(first=3)), expected)
+    np.testing.assert_array_equal(known["multi-head-first-one-more"].output(layer.but(first=2)), expected)
 
 
 def test_functions_have_its_parameter_and_it_sticks(known, plain):
     function = function_of(known["first-sticks"])
     assert "first" in inspect.signature(function).parameters
     given = plain.query, plain.key, plain.value
-    due = compute(first_keys(plain.but(mask=None), 5))
+    expected = compute(first_keys(plain.but(mask=None), 5))
     np.testing.assert_array_equal(function(*given), compute(plain.but(mask=None)))
-    np.testing.assert_array_equal(function(*given, first=5), due)
-    np.testing.assert_array_equal(function(*given), due)
+    np.testing.assert_array_equal(function(*given, first=5), expected)
+    np.testing.assert_array_equal(function(*given), expected)
     with pytest.raises(TypeError, match="no parameter second"):
         function(*given, second=5)
 

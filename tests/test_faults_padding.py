@@ -1,12 +1,12 @@
-"""Faults of key lengths, hidden keys and empty rows: each shows where it can and does what its sentence says."""
+"""Faults of key lengths, hidden keys and fully masked rows: each shows where it can and does what its sentence says."""
 
 import numpy as np
 import pytest
 
 from conformance.faults.steps import compute
+from conformance.problem.visibility import visible_pairs
 from conformance.specification.build import attention
 from conformance.values import materialise
-from conformance.visibility import visible_pairs
 from tests.support.fault_probes import assert_known_to_the_oracle, assert_shows_where_it_can, assert_wrong_in_values_only
 from tests.support.faults import calculates, of_kinds
 
@@ -61,16 +61,16 @@ def test_the_oracle_knows_what_it_gives(name):
 def test_takes_the_lengths_that_it_says(name, taken):
     inputs = with_lengths(5, 13, 2)
     if taken is None:  # three heads and three batch rows: the same mask for all rows, another for each head
-        due = inputs.but(key_lengths=None, mask=np.arange(13) < np.array([5, 13, 2])[None, :, None, None])
+        expected = inputs.but(key_lengths=None, mask=np.arange(13) < np.array([5, 13, 2])[None, :, None, None])
     else:
-        due = inputs.but(key_lengths=np.array(taken))
-    np.testing.assert_allclose(FAULTS[name].output(inputs), compute(due), rtol=1e-6, atol=1e-6)
+        expected = inputs.but(key_lengths=np.array(taken))
+    np.testing.assert_allclose(FAULTS[name].output(inputs), compute(expected), rtol=1e-6, atol=1e-6)
 
 
 def test_lengths_from_the_end_show_the_last_keys():
     inputs = with_lengths(5, 12)
-    due = inputs.but(key_lengths=None, mask=np.arange(13) >= 13 - np.array([5, 12])[:, None, None, None])
-    np.testing.assert_allclose(FAULTS["key-lengths-from-the-end"].output(inputs), compute(due), rtol=1e-6, atol=1e-6)
+    expected = inputs.but(key_lengths=None, mask=np.arange(13) >= 13 - np.array([5, 12])[:, None, None, None])
+    np.testing.assert_allclose(FAULTS["key-lengths-from-the-end"].output(inputs), compute(expected), rtol=1e-6, atol=1e-6)
 
 
 def test_a_little_weight_shows_only_beside_a_loud_hidden_value():
@@ -82,12 +82,12 @@ def test_a_little_weight_shows_only_beside_a_loud_hidden_value():
 
 
 @pytest.mark.parametrize("name", EMPTY)
-def test_what_empty_rows_spoil_is_right_without_them(name):
+def test_what_fully_masked_rows_spoil_is_right_without_them(name):
     inputs = with_lengths(5, 12)
     assert FAULTS[name].output(inputs).tobytes() == compute(inputs).tobytes()
 
 
-def test_an_empty_row_spoils_as_much_as_is_said():
+def test_an_fully_masked_row_spoils_as_much_as_is_said():
     problem = attention((2, 3, 3, 9, 13, 8, 8), mask="random.1:bhqk#1")[0]
     plain = materialise(problem)
     mask = plain.mask.copy()
@@ -106,6 +106,6 @@ def test_an_empty_row_spoils_as_much_as_is_said():
     seen = visible_pairs(inputs).any(-1)
     for name, where in spoiled.items():
         wrong = ~np.isclose(FAULTS[name].output(inputs), compute(inputs)).all(-1) & seen
-        due = np.zeros_like(seen)
-        due[where] = True
-        np.testing.assert_array_equal(wrong, due & seen, err_msg=name)
+        expected = np.zeros_like(seen)
+        expected[where] = True
+        np.testing.assert_array_equal(wrong, expected & seen, err_msg=name)

@@ -5,7 +5,7 @@ import pytest
 
 from conformance.faults.sinusoids import added, table
 from conformance.faults.steps import compute
-from conformance.inputs import SinusoidalInputs
+from conformance.problem.inputs import SinusoidalInputs
 from conformance.specification.build import joined, sinusoidal
 from tests.support.faults import calculates, of_kinds
 from tests.support.shown import assert_leaves_inputs_alone, assert_shows_only_where_it_can, tried
@@ -76,8 +76,8 @@ def test_without_changes_the_table_is_the_right_one():
 def test_the_exponents_are_those_that_are_said(name, exponents):
     inputs = SinusoidalInputs(length=2, width=4, dtype="float64", arrangement="interleaved")
     angles = 1e4 ** -np.array(exponents)
-    due = [np.sin(angles[0]), np.cos(angles[1]), np.sin(angles[2]), np.cos(angles[3])]
-    np.testing.assert_allclose(FAULTS[name].output(inputs)[1], due, rtol=1e-12)
+    expected = [np.sin(angles[0]), np.cos(angles[1]), np.sin(angles[2]), np.cos(angles[3])]
+    np.testing.assert_allclose(FAULTS[name].output(inputs)[1], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

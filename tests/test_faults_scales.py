@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformance.faults.steps import compute
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 from conformance.specification.build import attention
 from conformance.values import materialise
 from tests.support.faults import of_kinds
@@ -55,8 +55,8 @@ def test_the_oracle_knows_what_it_gives(name):
 )
 def test_divides_by_what_it_says(name, square):
     inputs = inputs_with()
-    due = compute(inputs.but(scale=1.0 / np.sqrt(square)))
-    np.testing.assert_allclose(FAULTS[name].output(inputs), due, rtol=1e-6, atol=1e-7)
+    expected = compute(inputs.but(scale=1.0 / np.sqrt(square)))
+    np.testing.assert_allclose(FAULTS[name].output(inputs), expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_scale_is_lost_on_its_path_only(path, fields):
 
 
 def test_channels_that_are_zero_are_not_counted():
-    inputs = inputs_with(edits=("zero-channels.1#0",))
+    inputs = inputs_with(transformations=("zero-channels.1#0",))
     np.testing.assert_array_equal(
         FAULTS["scale-by-live-channels"].output(inputs), compute(inputs.but(scale=float(1.0 / np.sqrt(6))))
     )

@@ -71,8 +71,8 @@ def test_off_by_one_leaves_room_for_a_key_with_score_0_and_no_value():
     def with_nought(array):
         return np.concatenate([array, np.zeros_like(array[:, :, :1])], axis=2)
 
-    due = compute(inputs.but(key=with_nought(inputs.key), value=with_nought(inputs.value)))
-    np.testing.assert_allclose(FAULTS["softmax-off-by-one"].output(inputs), due, rtol=1e-12)
+    expected = compute(inputs.but(key=with_nought(inputs.key), value=with_nought(inputs.value)))
+    np.testing.assert_allclose(FAULTS["softmax-off-by-one"].output(inputs), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("maximum-") and "-over-" not in name])
@@ -88,15 +88,15 @@ def test_a_wrong_maximum_does_not_show_in_ordinary_scores(name):
 )
 @pytest.mark.parametrize(("dtype", "far"), [("float32", 200.0), ("float64", 900.0)])
 def test_shows_beyond_the_range_of_exp(name, sign, dtype, far):
-    law = "offset.1" if sign > 0 else "all-low.1"
-    inputs = materialise(attention("wide", (dtype,), values=f"{law}*{sign * far}#15")[0])
+    distribution = "offset.1" if sign > 0 else "all-low.1"
+    inputs = materialise(attention("wide", (dtype,), values=f"{distribution}*{sign * far}#15")[0])
     assert not np.allclose(FAULTS[name].output(inputs), compute(inputs), rtol=1e-2)
     assert np.isfinite(compute(inputs)).all()
 
 
 def test_a_hidden_key_that_is_loud_silences_the_others():
     fields = {"mask": "left-padding.1:b11k#48", "values": "spread.1#1"}
-    loud = materialise(attention("wide", **fields, edits=("loud-hidden.1*100.0#0",))[0])
+    loud = materialise(attention("wide", **fields, transformations=("loud-hidden.1*100.0#0",))[0])
     assert np.isnan(FAULTS["maximum-with-hidden-keys"].output(loud)).any()
     quiet = materialise(attention("wide", **fields)[0])
     np.testing.assert_allclose(FAULTS["maximum-with-hidden-keys"].output(quiet), compute(quiet), rtol=0, atol=1e-6)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.dtypes import DTYPES
 from conformance.evaluation.kills import try_fault
 from conformance.faults.steps import compute
-from conformance.judging import Judge
+from conformance.judging.judge import Judge
+from conformance.numerics.dtypes import DTYPES
 from conformance.problem import parse
 from conformance.values import materialise
 from tests.support.faults import of_kinds

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from conformance.faults.online import merged, online, proportions
-from conformance.inputs import AttentionInputs
+from conformance.judging.verdict import Outcome, judge
+from conformance.problem.inputs import AttentionInputs
 from conformance.specification.build import attention, joined
 from conformance.values import materialise
 from conformance.values.layouts import lay_out
-from conformance.verdict import Outcome, judge
 from tests.support.faults import of_kinds
 from tests.support.shown import (
     assert_known_to_the_oracle,
     assert_leaves_inputs_alone,
     assert_shows_only_where_it_can,
-    due,
+    expected,
     shows,
     tried,
 )
@@ -39,7 +39,9 @@ LARGE = joined(
     attention((1, 1, 1, 65, 129, 8, 8), values="gaussian.1*1000.0#1"),
     attention((1, 1, 1, 9, 257, 8, 8), values="all-low.1*-200.0#3", mask="first-tile.1:b1qk*128.0#0"),
     attention("wide", values="all-low.1*-100000.0#4"),
-    attention("wide", values="spread.1#5", mask="right-padding.1:b11k#47", edits=("low-visible.1*-1e22#0", "hidden-value.1#0")),
+    attention(
+        "wide", values="spread.1#5", mask="right-padding.1:b11k#47", transformations=("low-visible.1*-1e22#0", "hidden-value.1#0")
+    ),
     attention((2, 2, 2, 5, 13, 44, 5)),
 )
 LAYOUTS = [
@@ -70,14 +72,14 @@ def test_leaves_the_inputs_alone(name):
 @pytest.mark.parametrize("size", [1, 5, 16, 64])
 def test_the_online_form_is_right_unless_a_step_is_replaced(size):
     for problem in (*ORDINARY, *LARGE[4:]):
-        verdict = judge(online(tried(problem)[0], size), due(problem))
+        verdict = judge(online(tried(problem)[0], size), expected(problem))
         assert verdict.outcome is Outcome.PASS, f"{problem.text}: {verdict.message}"
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 40])
 def test_parts_merged_in_proportion_are_right(parts):
     for problem in ORDINARY:
-        verdict = judge(merged(tried(problem)[0], proportions, parts), due(problem))
+        verdict = judge(merged(tried(problem)[0], proportions, parts), expected(problem))
         assert verdict.outcome is Outcome.PASS, f"{problem.text}: {verdict.message}"
 
 
@@ -128,7 +130,7 @@ def test_causal_tiles_end_where_it_is_said(name, limits):
 
 def test_tiles_without_the_offset_end_too_early():
     output = FAULTS["causal-tiles-without-offset"].output(counting(4, 40, causal="bottom-right"))
-    np.testing.assert_allclose(output, 7.5)  # keys 0 … 15, where 0 … 36 and more are due
+    np.testing.assert_allclose(output, 7.5)  # keys 0 … 15, where 0 … 36 and more are expected
 
 
 def test_rows_behind_a_tile_are_those_of_another():

@@ -5,7 +5,6 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from conformance.cases.golden import load_cases
 from conformance.features import Feature, features
 from conformance.golden_tool import check
 from conformance.operations import operations
@@ -13,6 +12,7 @@ from conformance.problem import AttentionProblem, ProblemError, Recipe, parse
 from conformance.problem.fields import Field, Number
 from conformance.specification import requirements
 from conformance.values import materialise
+from conformance.values.golden import load_cases
 from tests.support.added_features import added
 
 TEXT = "attention batch=1 heads=1 length=2/3 width=4 dtype=float32 values=gaussian.1#0"

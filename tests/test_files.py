@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import files
-from conformance.exit_codes import ExitCode
 from conformance.records import read_records
+from conformance.system import files
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import PATIENCE, invoke
@@ -83,7 +83,7 @@ def test_a_starting_point_that_cannot_be_written_leaves_nothing(tmp_path: Path) 
     assert names(tmp_path) == {"mine.py"}
 
 
-RUN = ("run", "--implementation", named("honest"), "--tier", "quick", "--no-timing", "-n", "0", "-k", "ATT-SCALE-001")
+RUN = ("run", "--implementation", named("correct"), "--tier", "quick", "--no-timing", "-n", "0", "-k", "ATT-SCALE-001")
 
 
 @pytest.fixture(scope="module")

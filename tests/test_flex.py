@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformance import registry
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.adapter import registry
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.problem import parse
 
 PLAIN = "attention batch=2 heads=4/2 length=5/9 width=8 dtype=float32 values=spread.1#1"

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks, resolve
+from conformance.adapter.routes import Route, all_routes, default_route, fold, offered_ways
 from conformance.errors import Unsupported
-from conformance.harness import Subject
-from conformance.inputs import AttentionInputs
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
 from conformance.problem.forms import MASK_FORMS
-from conformance.registry import frameworks, resolve
-from conformance.routes import Route, all_routes, default_route, fold, offered_ways
+from conformance.problem.inputs import AttentionInputs
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 NUMPY = frameworks()["numpy"]
 DIRECT = resolve("numpy-direct").function

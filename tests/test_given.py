@@ -6,14 +6,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.harness import Subject
-from conformance.judging import Judge, Judgement
+from conformance.adapter import Implementation, Support, registry
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge, Judgement
+from conformance.judging.verdict import Outcome
 from conformance.problem import AttentionProblem
 from conformance.specification.build import attention, multi_head
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 NUMPY = registry.frameworks()["numpy"]
 DIRECT = registry.resolve("numpy-direct")
@@ -24,14 +23,14 @@ ALL_LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "reversed", "m
 
 def changing(change: Callable[..., None], framework: str = "numpy", of: str = "numpy-direct") -> Implementation:
     """The attention ``of``, after which ``change`` is called with the same arguments."""
-    honest = registry.resolve(of)
+    correct = registry.resolve(of)
 
     def function(query, key, value, *, mask=None, bias=None, causal=False, alignment="top-left", scale=None, key_lengths=None):
         named = {"mask": mask, "bias": bias, "causal": causal, "scale": scale, "key_lengths": key_lengths}
         given = {name: argument for name, argument in named.items() if argument is not None and argument is not False}
-        if causal and honest.has("alignment"):
+        if causal and correct.has("alignment"):
             given["alignment"] = alignment
-        output = honest.function(query, key, value, **honest.spelled(given))
+        output = correct.function(query, key, value, **correct.spelled(given))
         change(query, key, value, **named)
         return output
 
@@ -73,11 +72,11 @@ def key_and_value(query, key, value, **others):
         (bias_beside_a_mask, {"mask": "random.1:b1qk#1", "bias": "gaussian.1:qk#1"}, "bias"),
         (lengths_clipped, {"key_lengths": (5, 11)}, "key_lengths"),
         (key_and_value, {}, "key and value"),
-        (key_and_value, {"edits": ("one-tensor.1#0",)}, "query, key and value"),
+        (key_and_value, {"transformations": ("one-tensor.1#0",)}, "query, key and value"),
     ],
 )
 def test_a_change_on_one_path_is_caught_there_and_named(change, asked, names):
-    shape = "square" if "edits" in asked or "causal" in asked else "wide"
+    shape = "square" if "transformations" in asked or "causal" in asked else "wide"
     plain, problem = attention(shape)[0], attention(shape, **asked)[0]
     judgement = judged(changing(change), problem)
     assert judgement.verdict.outcome is Outcome.MUTATED_INPUT
@@ -114,7 +113,7 @@ def test_what_lies_between_the_elements_is_the_callers_too(layout):
 
 
 @pytest.mark.parametrize("layout", ALL_LAYOUTS)
-def test_honest_code_is_left_alone_in_every_layout_and_dtype(layout):
+def test_correct_code_is_left_alone_in_every_layout_and_dtype(layout):
     for problem in attention("square", ("float32", "bfloat16"), layout=layout, values="gaussian.1#3"):
         assert judged(DIRECT, problem).verdict.outcome is Outcome.PASS
 
@@ -124,7 +123,7 @@ def test_nan_compares_by_its_bits():
         bits = value.view(np.uint32)
         bits[np.isnan(value)] ^= 1
 
-    problem = attention("wide", edits=("put-value.1#0",))[0]
+    problem = attention("wide", transformations=("put-value.1#0",))[0]
     assert judged(DIRECT, problem).verdict.outcome is Outcome.PASS
     assert judged(changing(other_nan), problem).verdict.outcome is Outcome.MUTATED_INPUT
 

@@ -13,14 +13,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.cases import golden
-from conformance.cases.golden_files import read_tensors, tensors_to_bytes
 from conformance.errors import UsageError
 from conformance.golden_tool import add, check, write
 from conformance.problem import parse
-from conformance.resources import golden_folder
 from conformance.specification import requirements
-from conformance.values import materialise
+from conformance.system.resources import golden_folder
+from conformance.values import golden, materialise
+from conformance.values.golden_files import read_tensors, tensors_to_bytes
 from tests.support.commands import PATIENCE
 
 CASES = golden.load_cases()
@@ -233,7 +232,7 @@ def test_adding_assigns_the_next_id_and_changes_no_other_case(folder: Path) -> N
     assert check(folder) == []
 
 
-def test_adding_keeps_edited_arrays_and_says_their_shapes(folder: Path) -> None:
+def test_adding_keeps_transformed_arrays_and_says_their_shapes(folder: Path) -> None:
     text = "attention batch=3 heads=2 length=4/5 width=2 dtype=float32 values=spread.1#1 lengths=5,2,3 edits=batch-row.1*1.0#0"
     add("ATT-MASK-017", "row 1 alone", "the tests", text, folder=folder)
     added = golden.load_cases(folder)[-1]
@@ -358,8 +357,8 @@ def test_the_javascript_of_the_readme_checks_the_cases() -> None:
     script = (golden_folder() / "README.md").read_text(encoding="utf-8").split("```js\n")[1].split("```")[0]
     command = ["node", "-e", script]
     ran = subprocess.run(command, cwd=golden_folder(), capture_output=True, text=True, timeout=PATIENCE, check=True)
-    due = sum(c.problem.operation == "attention" and c.problem.dtype in ("float64", "float32") for c in CASES)
+    target = sum(c.problem.operation == "attention" and c.problem.dtype in ("float64", "float32") for c in CASES)
     match = re.fullmatch(r"(\d+) cases, largest r = ([\d.]+)\n", ran.stdout)
     assert match, ran.stdout
-    assert int(match[1]) == due
+    assert int(match[1]) == target
     assert float(match[2]) < 1

@@ -5,16 +5,16 @@ import pytest
 from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance.adapter import Implementation, Support
-from conformance.checks.empty_rows import judge_empty_rows
+from conformance.checks.fully_masked_rows import judge_fully_masked_rows
 from conformance.checks.items import Effort
-from conformance.dtypes import DTYPES, float_type
 from conformance.faults.steps import compute
+from conformance.judging.verdict import Outcome, judge
+from conformance.numerics.dtypes import DTYPES, float_type
 from conformance.oracle import expect
 from conformance.problem import parse
+from conformance.problem.visibility import visible_pairs
 from conformance.specification import conventions, requirements
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
-from conformance.visibility import visible_pairs
 from tests.support.faults import of_kinds
 from tests.support.items import run_item
 
@@ -58,9 +58,9 @@ def test_what_rows_of_the_lowest_bias_give_is_known_in_every_way_and_nothing_els
     exact = expect(inputs, "strict").output[:, :, ::3]
     for given in (0.0, np.nan, exact, *((weights @ wide)[:, :, ::3] for weights in (shown, hidden, everything))):
         output[:, :, ::3] = given
-        assert judge_empty_rows(output, inputs).outcome is Outcome.PASS
+        assert judge_fully_masked_rows(output, inputs).outcome is Outcome.PASS
     output[:, :, ::3] = 3.0
-    assert judge_empty_rows(output, inputs).outcome is Outcome.WRONG_VALUE
+    assert judge_fully_masked_rows(output, inputs).outcome is Outcome.WRONG_VALUE
 
 
 def answered(identifier, give):
@@ -157,5 +157,5 @@ def test_a_fault_shows_in_the_requirements_that_it_names_and_not_in_plain_proble
         for problem in requirements()[fault.requirements[0]].designed():
             if problem.dtype == dtype:
                 inputs = materialise(problem)
-                seen.append(judge(fault.output(inputs), expect(inputs, "eager")).outcome.is_failure)
+                seen.append(judge(fault.output(inputs), expect(inputs, "unfused")).outcome.is_failure)
         assert any(seen), dtype

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.exit_codes import ExitCode
 from conformance.history import trends
+from conformance.judging.verdict import Outcome
 from conformance.records import Line, read_records
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 from tests.support.commands import invoke
 
@@ -28,7 +28,7 @@ def written(folder: Path, day: int, *lines: Line, version: str = "2.4.6", **chan
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """Three runs: the second mends a failure with a new version, the third is slower."""
+    """Three runs: the second fixes a failure with a new version, the third is slower."""
     first = [
         runs.item("fine", REQUIREMENTS[0], accuracy=runs.accuracy(0.5)),
         runs.item("fine", REQUIREMENTS[1], **runs.FAILS),
@@ -67,7 +67,7 @@ def test_speed_is_of_the_shapes_that_all_runs_have(files: list[Path]) -> None:
 
 
 def test_r_under_another_profile_does_not_count(tmp_path: Path) -> None:
-    both = (*runs.accuracy(0.2), *runs.accuracy(9.0, profile="eager"))
+    both = (*runs.accuracy(0.2), *runs.accuracy(9.0, profile="unfused"))
     path = written(tmp_path, 1, runs.item("fine", REQUIREMENTS[0], accuracy=both))
     assert trends([read_records(path)])[0].points[0].accuracy == {"float32": (0.2, 0.2)}
 

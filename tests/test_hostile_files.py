@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.cases import golden
-from conformance.ci.annotations import Place, place_of
+from conformance.ci.annotations import SourceLine, place_of
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
 from conformance.expectations import load, load_skips
 from conformance.problem import Problem, ProblemError, parse
-from conformance.resources import golden_folder, shown
 from conformance.specification import conventions, requirements
-from conformance.user_files import LARGEST_TEXT
-from conformance.values import materialise
+from conformance.system.exit_codes import ExitCode
+from conformance.system.resources import golden_folder, shown
+from conformance.system.user_files import LARGEST_TEXT
+from conformance.values import golden, materialise
 from tests.support import runs
 from tests.support.commands import invoke
 from tests.support.expecting import entry
@@ -108,7 +107,7 @@ def test_paths_of_a_run_are_refused_before_it(tmp_path: Path, kind: str, option:
 def test_sources_of_records_lead_nowhere_strange(tmp_path: Path) -> None:
     long = (f"{'x' * 300}.py:1", f"x.py:{'9' * 5000}")
     for source in (f"{loop(tmp_path)}:1", *long, "a\0b.py:1", f"{tmp_path}/../../etc/passwd:1", "x.py:²"):
-        assert place_of(source, tmp_path, tmp_path) == Place()
+        assert place_of(source, tmp_path, tmp_path) == SourceLine()
     assert shown(tmp_path / "one") and shown("x" * 5000)
 
 
@@ -284,7 +283,7 @@ LAYER = "multi_head_attention batch=1 heads=2 length=3 model=8 inner=8 dtype={dt
 @pytest.mark.parametrize("number", ["1e999", "inf", "-inf", "nan", "0", "-0.0", "0.0", "1e300", "-1e39"])
 @pytest.mark.parametrize("form", [ATTENTION, LAYER])
 def test_amplitudes_are_ordinary_numbers(form: str, number: str) -> None:
-    assert "argument" in one_sentence("repro", form.format(dtype="float64", values=f"gaussian.1*{number}#0"), *NUMPY)
+    assert "argument" in one_sentence("reproduce", form.format(dtype="float64", values=f"gaussian.1*{number}#0"), *NUMPY)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +311,7 @@ def test_values_beyond_the_dtype_are_no_problem(values: str, dtype: str) -> None
 )  # fmt: skip
 def test_other_arguments_are_ordinary_numbers(more: str) -> None:
     text = f"{ATTENTION.format(dtype='float32', values='gaussian.1#0')} {more}"
-    one_sentence("repro", text.replace("values=gaussian.1#0 ", "") if more.startswith("values") else text, *NUMPY)
+    one_sentence("reproduce", text.replace("values=gaussian.1#0 ", "") if more.startswith("values") else text, *NUMPY)
 
 
 @pytest.mark.parametrize(
@@ -321,11 +320,11 @@ def test_other_arguments_are_ordinary_numbers(more: str) -> None:
 def test_problems_that_no_machine_holds_are_refused(sizes: str) -> None:
     name = sizes.partition("=")[0]
     words = [word for word in ATTENTION.format(dtype="float32", values="gaussian.1#0").split() if not word.startswith(name)]
-    assert "too large" in one_sentence("repro", f"{' '.join(words)} {sizes}", *NUMPY)
+    assert "too large" in one_sentence("reproduce", f"{' '.join(words)} {sizes}", *NUMPY)
 
 
-def test_problems_with_special_numbers_by_edits_are_problems() -> None:
-    """What the specification asks stays legal: NaN and infinities where an edit puts them."""
+def test_problems_with_special_numbers_by_transformations_are_problems() -> None:
+    """What the specification asks stays legal: NaN and infinities where a transformation puts them."""
     for requirement in requirements().values():
         for problem in requirement.designed():
             assert parse(problem.text) == problem
@@ -359,7 +358,7 @@ def attempted(text: str) -> tuple[Problem | None, str]:
     return problem, ""
 
 
-def test_uneven_groups_of_heads_may_not_go_with_an_edit() -> None:
+def test_uneven_groups_of_heads_may_not_go_with_an_transformation() -> None:
     text = ATTENTION.format(dtype="float32", values="gaussian.1#0").replace("heads=1", "heads=5/3")
     with pytest.raises(ProblemError, match="does not fit this problem"):
         materialise(parse(f"{text} mask=right-padding.1:b11k#47 edits=loud-hidden.1#0"))

@@ -53,17 +53,17 @@ def test_the_corpus_has_every_deed_at_its_moments() -> None:
         assert set(getattr(actions, table)) <= deeds
     for attack in corpus():
         compile(attack.source, attack.name, "exec")
-        assert attack.some <= attack.due
+        assert attack.some <= attack.expected
 
 
 @pytest.mark.hostile
-def test_a_run_that_is_not_as_due_is_told(tmp_path: Path) -> None:
-    """An honest function of which an error is said to be due."""
+def test_a_run_that_is_not_as_expected_is_told(tmp_path: Path) -> None:
+    """A correct function of which an error is said to be due."""
     source = HEAD + CALLED.format(when="open('litter', 'w').close()")
     wrong = Attack("raises", "nothing", "never", source, frozenset({"ERROR"}), frozenset({"ERROR"}), frozenset({1}))
     told = " ".join(held(wrong, tmp_path).faults)
     for part in (
-        "exit code 0, due is 1",
+        "exit code 0, expected 1",
         "its own outcomes ['PASS']",
         "none of its items is ERROR",
         "left in the folder: litter",

@@ -12,18 +12,18 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from conformance.accuracy import middle_of
 from conformance.ci.badge import badges
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
 from conformance.expectations import file_stem
+from conformance.judging.verdict import Outcome
 from conformance.records import Run, read_records
+from conformance.records.accuracy import middle_of
 from conformance.records.lines import decode, encode
 from conformance.records.repair import LONGEST_TEXT
-from conformance.report_files import write_reports
 from conformance.reports import junit_xml, results_csv, summary_markdown
 from conformance.reports.markdown import escaped
-from conformance.verdict import Outcome
+from conformance.run.report_files import write_reports
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 from tests.support.commands import invoke
 from tests.support.hostile_records import TEXT, damaged, hostile_run

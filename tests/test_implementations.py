@@ -8,11 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance import registry
-from conformance.adapter import Surrounds
-from conformance.dtypes import DTYPES, float_type
+from conformance.adapter import Surrounds, registry
 from conformance.errors import Unsupported
-from conformance.harness import Subject
+from conformance.harness.subject import Subject
+from conformance.numerics.dtypes import DTYPES, float_type
 from conformance.problem import LAYOUTS, parse
 from conformance.values import materialise
 from conformance.values.layouts import lay_out

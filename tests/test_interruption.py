@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from conformance.exit_codes import ExitCode
+from conformance.system.exit_codes import ExitCode
 from tests.support.commands import PATIENCE
 
 PROGRAM = """
 import os, signal
 from types import SimpleNamespace
-from conformance import interruption
-from conformance.interruption import TOGETHER, FirstInterrupt
+from conformance.system import interruption
+from conformance.system.interruption import TOGETHER, FirstInterrupt
 
 now = 0.0
 interruption.time = SimpleNamespace(monotonic=lambda: now)

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
-from conformance.bias import directions
-from conformance.cases.golden import golden_output, load_cases
+from conformance.adapter.registry import frameworks, resolve
 from conformance.errors import Declined, ProblemError
-from conformance.harness import Subject
-from conformance.judging import Judge, Judgement, agree, expected_of, verdict_of_exception, worst
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge, Judgement, agree, expected_of, verdict_of_exception, worst
+from conformance.judging.systematic_error import directions
+from conformance.judging.verdict import Outcome, Verdict
+from conformance.judging.verdict import judge as judge_output
 from conformance.oracle import Expected, expect
 from conformance.problem import parse
-from conformance.registry import frameworks, resolve
 from conformance.values import materialise
-from conformance.verdict import Outcome, Verdict
-from conformance.verdict import judge as judge_output
+from conformance.values.golden import golden_output, load_cases
 
 PLAIN = parse("attention batch=1 heads=2 length=5/7 width=4 dtype=float16 values=spread.1#1")
 NUMPY = frameworks()["numpy"]
@@ -26,7 +26,7 @@ DIRECT = resolve("numpy-direct")
 
 def counted(monkeypatch):
     """The problems for which the oracle has computed a truth, by the scale of their inputs."""
-    from conformance import judging
+    from conformance.judging import judge as judging
 
     asked = []
 
@@ -41,11 +41,11 @@ def counted(monkeypatch):
 
 def test_a_budget_is_that_of_its_profile_whichever_was_asked_first():
     judge, other_way_round = Judge(), Judge()
-    profiles = ("inner32", "fused", "eager", "low")
+    profiles = ("inner32", "fused", "unfused", "low")
     for name in profiles:
-        due = expect(materialise(PLAIN), name)
-        np.testing.assert_array_equal(judge.expected(PLAIN, name).budget, due.budget)
-        np.testing.assert_array_equal(judge.expected(PLAIN, name).output, due.output)
+        target = expect(materialise(PLAIN), name)
+        np.testing.assert_array_equal(judge.expected(PLAIN, name).budget, target.budget)
+        np.testing.assert_array_equal(judge.expected(PLAIN, name).output, target.output)
     for name in reversed(profiles):
         np.testing.assert_array_equal(other_way_round.expected(PLAIN, name).budget, judge.expected(PLAIN, name).budget)
     assert len({judge.expected(PLAIN, name).budget.tobytes() for name in profiles}) == len(profiles)
@@ -54,18 +54,18 @@ def test_a_budget_is_that_of_its_profile_whichever_was_asked_first():
 def test_the_oracle_computes_once_for_all_profiles_and_for_whoever_shares(monkeypatch):
     asked, judge = counted(monkeypatch), Judge()
     sharing = Judge(shares=judge)
-    for name in ("inner32", "fused", "eager"):
+    for name in ("inner32", "fused", "unfused"):
         judge.expected(PLAIN, name)
         assert sharing.expected(PLAIN, name) is judge.expected(PLAIN, name)
     assert len(asked) == 1
     assert sharing.inputs(PLAIN) is judge.inputs(PLAIN)
-    Judge().expected(PLAIN, "eager")
+    Judge().expected(PLAIN, "unfused")
     assert len(asked) == 2, "one that shares nothing asks anew"
 
 
 def test_what_is_too_large_to_keep_is_computed_again_and_the_same(monkeypatch):
     asked, judge = counted(monkeypatch), Judge(cache_bytes=16)
-    first, second = judge.expected(PLAIN, "eager"), judge.expected(PLAIN, "eager")
+    first, second = judge.expected(PLAIN, "unfused"), judge.expected(PLAIN, "unfused")
     assert len(asked) == 2 and first is not second
     np.testing.assert_array_equal(first.budget, second.budget)
 
@@ -85,18 +85,18 @@ def test_a_scale_in_another_dtype_has_truths_of_its_own(monkeypatch):
 @pytest.mark.parametrize("operation", ["attention", "multi_head_attention", "sinusoidal_encoding"])
 def test_a_golden_case_is_held_against_its_stored_output(operation, monkeypatch):
     """Frozen answers judge, whatever has become of the oracle."""
-    from conformance import judging
+    from conformance.judging import judge as judging
 
     case = next(case for case in load_cases() if case.problem.operation == operation)
     stored = golden_output(case.problem)
-    honest = judging.truth_of
+    correct = judging.truth_of
 
     def broken(inputs):
-        truth = honest(inputs)
+        truth = correct(inputs)
         return replace(truth, output=truth.output + 1000.0)
 
     monkeypatch.setattr(judging, "truth_of", broken)
-    found = Judge().expected(case.problem, "eager")
+    found = Judge().expected(case.problem, "unfused")
     np.testing.assert_array_equal(found.output, stored)
 
 
@@ -113,7 +113,7 @@ def test_what_is_golden_but_has_another_scale_is_computed():
     assert not np.array_equal(found.output, golden_output(case.problem))
 
 
-def due(*, budget=0.25, judged=(True, True), rows=None, shape=(1, 2)):
+def target(*, budget=0.25, judged=(True, True), rows=None, shape=(1, 2)):
     return Expected(np.zeros((1, 2)), np.full((1, 2), budget), np.array([judged]), shape, "float32", rows)
 
 
@@ -131,19 +131,19 @@ def due(*, budget=0.25, judged=(True, True), rows=None, shape=(1, 2)):
 def test_outputs_agree_up_to_twice_the_budget(second, alike):
     first = np.array([[1.0, 2.0]], np.float32)
     other = np.array([second], np.float32)
-    assert agree(first, other, due()) is alike
-    assert agree(other, first, due()) is alike
-    assert agree(first, other, due(judged=(False, False)))
+    assert agree(first, other, target()) is alike
+    assert agree(other, first, target()) is alike
+    assert agree(first, other, target(judged=(False, False)))
     far = [second[0], 77.0]
-    assert agree(first, np.array([far], np.float32), due(judged=(True, False))) is (alike or bool(np.isnan(second[1])))
+    assert agree(first, np.array([far], np.float32), target(judged=(True, False))) is (alike or bool(np.isnan(second[1])))
 
 
 def test_outputs_that_are_not_finite_agree_with_themselves():
     for value in (np.nan, np.inf, -np.inf):
         output = np.array([[value, 1.0]], np.float32)
-        assert agree(output, output.copy(), due())
-        assert not agree(output, np.array([[2.0, 1.0]], np.float32), due())
-    assert not agree(np.array([[np.inf, 0.0]], np.float32), np.array([[-np.inf, 0.0]], np.float32), due())
+        assert agree(output, output.copy(), target())
+        assert not agree(output, np.array([[2.0, 1.0]], np.float32), target())
+    assert not agree(np.array([[np.inf, 0.0]], np.float32), np.array([[-np.inf, 0.0]], np.float32), target())
 
 
 def test_numbers_that_leave_the_range_warn_nobody():
@@ -156,16 +156,16 @@ def test_numbers_that_leave_the_range_warn_nobody():
 
 def test_outputs_of_a_wrong_form_agree_bit_by_bit():
     first = np.zeros((1, 2), np.float64)
-    assert not agree(first, np.zeros((1, 2), np.float32), due())
-    assert agree(first, first.copy(), due(shape=(2, 2)))
-    assert not agree(first, first + 1e-300, due(shape=(2, 2)))
-    assert not agree(first, first.reshape(2, 1), due(shape=(2, 2)))
+    assert not agree(first, np.zeros((1, 2), np.float32), target())
+    assert agree(first, first.copy(), target(shape=(2, 2)))
+    assert not agree(first, first + 1e-300, target(shape=(2, 2)))
+    assert not agree(first, first.reshape(2, 1), target(shape=(2, 2)))
 
 
 def test_budgets_of_zero_still_let_the_last_subnormal_differ():
     tiny = np.array([[float(np.finfo(np.float32).smallest_subnormal), 0.0]], np.float32)
-    assert agree(tiny, np.zeros((1, 2), np.float32), due(budget=0.0))
-    assert not agree(2 * tiny, np.zeros((1, 2), np.float32), due(budget=0.0))
+    assert agree(tiny, np.zeros((1, 2), np.float32), target(budget=0.0))
+    assert not agree(2 * tiny, np.zeros((1, 2), np.float32), target(budget=0.0))
 
 
 def test_a_right_output_of_a_call_that_changes_its_inputs_is_no_pass_and_a_wrong_one_stays_wrong():
@@ -175,7 +175,7 @@ def test_a_right_output_of_a_call_that_changes_its_inputs_is_no_pass_and_a_wrong
             key += key.dtype.type(1)
             return output * output.dtype.type(factor)
 
-        return Subject(Implementation("changing", function, Support(profile="eager"), NUMPY))
+        return Subject(Implementation("changing", function, Support(profile="unfused"), NUMPY))
 
     problem = PLAIN.but(dtype="float32")
     right, wrong = (Judge().values(changing(factor), problem).verdict for factor in (1.0, 2.0))
@@ -297,7 +297,7 @@ def test_a_limit_of_recursion_that_a_call_has_changed_is_put_back():
 
 @pytest.mark.parametrize("error", [MemoryError("512 GiB"), OverflowError("512 GiB"), ValueError("512 GiB")])
 def test_values_that_cannot_be_made_are_no_failure_of_anybody(error, monkeypatch):
-    from conformance import judging
+    from conformance.judging import judge as judging
 
     def materialise(problem):
         raise error
@@ -330,7 +330,7 @@ def test_r_under_other_profiles_is_told_of_who_declares_none():
     judge = Judge()
     judgement = judge.values(plain, PLAIN)
     found = judge.r_under_other_profiles(plain, judgement)
-    assert judgement.profile == "eager"
+    assert judgement.profile == "unfused"
     assert set(found) == {"inner32", "fused", "fused_q", "fused_qk", "low"}
     for name, r in found.items():
         assert r == judge_output(judgement.output, judge.expected(PLAIN, name)).r
@@ -339,7 +339,7 @@ def test_r_under_other_profiles_is_told_of_who_declares_none():
     assert judge.r_under_other_profiles(failed, judge.values(failed, PLAIN)) == {}
     flushing = Subject(replace(DIRECT, support=replace(DIRECT.support, profile=None, flushes=("float16",))))
     judgement = judge.values(flushing, PLAIN)
-    assert judgement.profile == "eager+flushes"
+    assert judgement.profile == "unfused+flushes"
     assert set(judge.r_under_other_profiles(flushing, judgement)) == {f"{name}+flushes" for name in found}
 
 
@@ -350,16 +350,16 @@ def test_directions_are_those_of_the_profile_and_kept():
     assert strict and judge.directions(problem, "strict", support) is strict
     assert low is not strict and len(low) > 0
     asked = directions(judge.inputs(problem), judge.expected(problem, "strict", support), "strict")
-    for one, due in zip(strict, asked, strict=True):
-        assert one.words == due.words
-        np.testing.assert_array_equal(one.slope, due.slope)
+    for one, target in zip(strict, asked, strict=True):
+        assert one.words == target.words
+        np.testing.assert_array_equal(one.slope, target.slope)
     encoding = parse("sinusoidal_encoding length=5 width=6 dtype=float32 values=gaussian.1#1")
     assert judge.directions(encoding, "strict", support) == ()
 
 
 def test_what_a_cache_says_of_itself_is_short():
     judge = Judge()
-    judge.expected(PLAIN, "eager")
+    judge.expected(PLAIN, "unfused")
     assert repr(judge._expected) == "_Cache of 1 entries"
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance import reports
-from conformance.verdict import Outcome
+from conformance.judging.verdict import Outcome
 from tests.support import runs
 
 ATTRIBUTES = {
@@ -47,9 +47,9 @@ def junit(tmp_path: Path) -> ElementTree.Element:
 def test_junit_has_the_elements_and_attributes_that_readers_take(junit: ElementTree.Element) -> None:
     assert junit.tag == "testsuites"
     for element in junit.iter():
-        allowed, due = ATTRIBUTES[element.tag]
+        allowed, expected = ATTRIBUTES[element.tag]
         assert set(element.attrib) <= allowed, element.tag
-        assert due <= set(element.attrib), element.tag
+        assert expected <= set(element.attrib), element.tag
         children = [child.tag for child in element]
         known = CHILDREN.get(element.tag, [])
         assert set(children) <= set(known), element.tag

@@ -8,16 +8,16 @@ import pytest
 from conformance.implementations.numpy_ import FRAMEWORK, direct, multi_head
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.declarations import unknown_words
+from conformance.adapter.limits import MOST_WORK, fitted, outside
 from conformance.checks.items import Effort
-from conformance.declarations import unknown_words
-from conformance.describe import describe
+from conformance.commands.describe import describe
 from conformance.errors import LeftOut
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.limits import MOST_WORK, fitted, outside
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import MultiHeadProblem, parse
 from conformance.specification import requirements
-from conformance.verdict import Outcome
 from tests.support.commands import invoke, run_command
 from tests.support.items import run_item
 
@@ -123,8 +123,8 @@ def test_what_is_wrong_beyond_the_first_multiple_is_caught():
 
 
 @pytest.mark.parametrize("requirement", ["ATT-OUT-023", "ATT-SCALE-011", "ATT-MASK-023"])
-def test_edits_and_float16_at_other_sizes_redden_nothing(requirement):
-    """One query alone is no multiple; scores that float16 holds at a width of 8 overflow at 64, in honest code too."""
+def test_transformations_and_float16_at_other_sizes_redden_nothing(requirement):
+    """One query alone is no multiple; scores that float16 holds at a width of 8 overflow at 64, in correct code too."""
 
     def demanding(query, key, value, **named):
         assert query.shape[2] % 8 == key.shape[2] % 8 == 0

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
 from conformance.records import RecordWriter, read_records
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import invoke, run_command
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_second_run_is_refused_and_the_first_goes_on(path: Path) -> None:
     with RecordWriter(path) as writer:
         writer.write(runs.header(["fine"]))
-        words = ("--implementation", named("honest"), "--tier", "quick", "--no-timing", "-n", "0", "-k", "ATT-OUT-004")
+        words = ("--implementation", named("correct"), "--tier", "quick", "--no-timing", "-n", "0", "-k", "ATT-OUT-004")
         done = run_command("run", *words, folder=path.parent.parent)
         assert done.returncode == ExitCode.USAGE_ERROR, done.stdout + done.stderr
         assert "is being written by another run" in done.stderr

@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 from conformance.implementations.numpy_ import FRAMEWORK, multi_head
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.harness import Subject
+from conformance.adapter import Implementation, Support, registry
+from conformance.harness.subject import Subject
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
 from conformance.specification import requirements
-from conformance.specification.model import Requirement
+from conformance.specification.requirement import Requirement
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests.support.items import run_item
 
 MEMORY = parse(
@@ -64,9 +63,9 @@ def test_key_and_value_are_one_array_also_as_the_implementation_has_them():
         assert seen == [(True, False)], name
 
 
-@pytest.mark.parametrize("edit", ["batch-row.1#0", "loud-hidden.1#0", "low-visible.1#0", "suffix.1#0"])
-def test_edits_leave_the_memory_one_array(edit):
-    inputs = materialise(parse(f"{MEMORY.text} mask=right-padding.1:b11k#47 edits={edit}"))
+@pytest.mark.parametrize("transformation", ["batch-row.1#0", "loud-hidden.1#0", "low-visible.1#0", "suffix.1#0"])
+def test_transformations_leave_the_memory_one_array(transformation):
+    inputs = materialise(parse(f"{MEMORY.text} mask=right-padding.1:b11k#47 edits={transformation}"))
     assert inputs.key is inputs.value and inputs.key is not inputs.query
 
 

@@ -1,4 +1,4 @@
-"""What was due and has no result: every output says so, and nothing calls such a run as expected."""
+"""What was expected and has no result: every output says so, and nothing calls such a run as expected."""
 
 import json
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ import pytest
 
 from conformance import reports
 from conformance.ci import annotations, badges
-from conformance.exit_codes import ExitCode
 from conformance.page import make_page
 from conformance.records import Header, Line, Run, encode, read_records
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import invoke, run_command
@@ -61,7 +61,7 @@ def test_missing_results_are_told_of_each_implementation_in_every_output(tmp_pat
 
 
 def test_a_surplus_of_one_implementation_hides_nothing_of_another(tmp_path: Path) -> None:
-    # a convention that nobody had to answer, in place of one that was due
+    # a convention that nobody had to answer, in place of one that was expected
     header = runs.header(["fine", "other"], REQUIREMENTS, conventions={"CON-EMPTY-ROW": ("attention",)})
     answers = runs.convention("fine"), runs.convention("fine", "CON-POLARITY")
     run = claimed(tmp_path, header, *items("fine"), *items("other"), *answers)
@@ -80,15 +80,15 @@ def test_what_cannot_run_here_is_asked_no_convention(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [{"selection": "ATT-OUT"}, {"shard": "1/3"}])
-def test_of_a_part_of_a_run_what_was_selected_is_due(tmp_path: Path, part: dict[str, str]) -> None:
-    header = runs.header(["fine"], REQUIREMENTS, due={"fine": REQUIREMENTS[:3]}, conventions=QUESTIONS, **part)
+def test_of_a_part_of_a_run_what_was_selected_is_expected(tmp_path: Path, part: dict[str, str]) -> None:
+    header = runs.header(["fine"], REQUIREMENTS, expected={"fine": REQUIREMENTS[:3]}, conventions=QUESTIONS, **part)
     whole = claimed(tmp_path, header, *(runs.item("fine", identifier) for identifier in REQUIREMENTS[:3]))
     assert whole.missing == {}
     assert whole.exit_code == ExitCode.AS_EXPECTED
     less = claimed(tmp_path, header, runs.item("fine", "ATT-OUT-001"), runs.item("fine", "ATT-OUT-003"))
     assert less.missing == {"fine": ("ATT-OUT-002",)}
     assert reports.verdict(less).startswith("1 of 3 requirements of fine have no result")
-    unknown = claimed(tmp_path, msgspec.structs.replace(header, due=None), runs.item("fine", "ATT-OUT-001"))
+    unknown = claimed(tmp_path, msgspec.structs.replace(header, expected=None), runs.item("fine", "ATT-OUT-001"))
     assert unknown.missing == {}, "an older version did not say what was selected"
 
 
@@ -121,7 +121,7 @@ def test_nobody_misses_what_an_interruption_left_undone(tmp_path: Path) -> None:
 def test_a_run_says_what_was_selected(tmp_path: Path) -> None:
     words = (
         "--implementation",
-        named("honest"),
+        named("correct"),
         "--tier",
         "quick",
         "--no-timing",
@@ -133,7 +133,7 @@ def test_a_run_says_what_was_selected(tmp_path: Path) -> None:
     done = run_command("run", *words, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     run = read_records(tmp_path / "reports" / "records.jsonl")
-    assert run.header.due == {named("honest"): ("ATT-OUT-004", "CON-POLARITY")}
+    assert run.header.expected == {named("correct"): ("ATT-OUT-004", "CON-POLARITY")}
     assert (run.footers[0].interrupted, run.missing) == (False, {})
 
 
@@ -190,10 +190,10 @@ def test_footers_of_each_part_of_a_joined_file_are_held_against_their_own_lines(
     assert read_records(joined).exit_code == ExitCode.UNEXPECTED
 
 
-@pytest.mark.parametrize("due", [{"fine": ("ATT-OUT-009",)}, {"stranger": ("ATT-OUT-001",)}, {"fine": ("CON-EMPTY-ROW",)}])
-def test_nothing_is_due_that_the_header_does_not_list(tmp_path: Path, due: dict[str, tuple[str, ...]]) -> None:
+@pytest.mark.parametrize("expected", [{"fine": ("ATT-OUT-009",)}, {"stranger": ("ATT-OUT-001",)}, {"fine": ("CON-EMPTY-ROW",)}])
+def test_nothing_is_expected_that_the_header_does_not_list(tmp_path: Path, expected: dict[str, tuple[str, ...]]) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_bytes(encode(runs.header(["fine"], due=due)))
+    path.write_bytes(encode(runs.header(["fine"], expected=expected)))
     result = invoke("report", "--partial", path)
     assert result.exit_code == ExitCode.USAGE_ERROR
     assert "line 1 is no record" in result.stderr and "is not listed as asked of it" in result.stderr

@@ -5,10 +5,10 @@ import pytest
 from tests import mutants
 from tests.mutants import Mutant
 
-FILE = "conformance/verdict.py"
+FILE = "conformance/judging/verdict.py"
 
 
-def mutant(change: str, killed: bool, function: str = "conformance.verdict.judge") -> Mutant:
+def mutant(change: str, killed: bool, function: str = "conformance.judging.verdict.judge") -> Mutant:
     return Mutant(FILE, function, change, killed)
 
 
@@ -20,33 +20,37 @@ ALIVE = mutant("- a  + b", False)
     ("found", "known", "told"),
     [
         (KILLED, {}, []),
-        ([*KILLED, ALIVE], {}, ["SURVIVES, and mutants.toml has no reason: conformance.verdict.judge: - a  + b"]),
-        ([*KILLED, ALIVE], {"- a  + b": ""}, ["SURVIVES, and mutants.toml has no reason: conformance.verdict.judge: - a  + b"]),
+        ([*KILLED, ALIVE], {}, ["SURVIVES, and mutants.toml has no reason: conformance.judging.verdict.judge: - a  + b"]),
+        (
+            [*KILLED, ALIVE],
+            {"- a  + b": ""},
+            ["SURVIVES, and mutants.toml has no reason: conformance.judging.verdict.judge: - a  + b"],
+        ),
         ([*KILLED, ALIVE], {"- a  + b": "It is the same."}, []),
         ([*KILLED, ALIVE], {mutants.ALL: "Nothing runs it."}, []),
         (
             KILLED,
             {"- a  + b": "It is the same."},
-            ["KILLED, or gone: take it out of mutants.toml: conformance.verdict.judge: - a  + b"],
+            ["KILLED, or gone: take it out of mutants.toml: conformance.judging.verdict.judge: - a  + b"],
         ),
         (
             [*KILLED[:8], ALIVE],
             {"- a  + b": "It is the same."},
-            ["conformance/verdict.py: 89% of the mutants are killed, 90% must be."],
+            ["conformance/judging/verdict.py: 89% of the mutants are killed, 90% must be."],
         ),
     ],
 )
 def test_what_is_not_as_the_file_says_is_told(found: list[Mutant], known: dict[str, str], told: list[str]) -> None:
-    assert list(mutants.judged(found, {"conformance.verdict.judge": known} if known else {})) == told
+    assert list(mutants.judged(found, {"conformance.judging.verdict.judge": known} if known else {})) == told
 
 
 def test_functions_that_were_not_looked_at_are_left_alone() -> None:
-    assert list(mutants.judged(KILLED, {"conformance.routes.fold": {"- a  + b": "It is the same."}})) == []
+    assert list(mutants.judged(KILLED, {"conformance.adapter.routes.fold": {"- a  + b": "It is the same."}})) == []
 
 
 def test_functions_are_named_as_they_are_written() -> None:
-    assert mutants._function("conformance.verdict.x_judge__mutmut_3") == "conformance.verdict.judge"
-    assert mutants._function("conformance.judging.xǁJudgeǁ_keep__mutmut_12") == "conformance.judging.Judge._keep"
+    assert mutants._function("conformance.judging.verdict.x_judge__mutmut_3") == "conformance.judging.verdict.judge"
+    assert mutants._function("conformance.judging.judge.xǁJudgeǁ_keep__mutmut_12") == "conformance.judging.judge.Judge._keep"
     assert mutants._change("--- a\n+++ b\n@@ -1 +1 @@\n def f():\n-    return  1\n+    return 2\n") == "- return 1  + return 2"
 
 
@@ -62,10 +66,10 @@ def test_an_update_keeps_reasons_and_asks_for_new_ones(tmp_path, monkeypatch) ->
     file.write_text("# What it is.\n", encoding="utf-8")
     monkeypatch.setattr(mutants, "KNOWN", file)
     mutants.write([*KILLED, ALIVE])
-    assert mutants.known() == {"conformance.verdict.judge": {"- a  + b": ""}}
+    assert mutants.known() == {"conformance.judging.verdict.judge": {"- a  + b": ""}}
     file.write_text(file.read_text(encoding="utf-8").replace('why = ""', 'why = "It is the same."'), encoding="utf-8")
     mutants.write([*KILLED, ALIVE, mutant("- c  + d", False)])
-    assert mutants.known() == {"conformance.verdict.judge": {"- a  + b": "It is the same.", "- c  + d": ""}}
+    assert mutants.known() == {"conformance.judging.verdict.judge": {"- a  + b": "It is the same.", "- c  + d": ""}}
     mutants.write([*KILLED, mutant("- c  + d", False)])
-    assert mutants.known() == {"conformance.verdict.judge": {"- c  + d": ""}}
+    assert mutants.known() == {"conformance.judging.verdict.judge": {"- c  + d": ""}}
     assert file.read_text(encoding="utf-8").startswith("# What it is.\n")

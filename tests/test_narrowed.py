@@ -6,13 +6,13 @@ import pytest
 
 from conformance import reports
 from conformance.adapter import Support
+from conformance.adapter.narrowing import narrowed, own_not_asked, taken_away
+from conformance.adapter.registry import resolve
 from conformance.ci.badge import badges
-from conformance.dtypes import DTYPES
-from conformance.exit_codes import ExitCode
-from conformance.narrowing import narrowed, own_not_asked, taken_away
+from conformance.numerics.dtypes import DTYPES
 from conformance.page import make_page
 from conformance.records import Counts
-from conformance.registry import resolve
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 from tests.test_declared import NO_MASKS, run_of
 
@@ -186,7 +186,7 @@ def test_a_part_of_a_run_says_so_first_and_has_no_share_and_no_badge(tmp_path: P
     (tmp_path / "skips.txt").write_text("CON-*\n")
     words, told = PARTS[what]
     wrong = "" if what != "a failure that ends it" else " * 2"
-    body = f"def attention(query, key, value, scale=None):\n    return honest(query, key, value, scale=scale){wrong}\n"
+    body = f"def attention(query, key, value, scale=None):\n    return correct(query, key, value, scale=scale){wrong}\n"
     text = f"{body}attention.conformance = Support(lacks={NO_MASKS}, at_most={{'key_length': 64}})\n"
     _, run = run_of(tmp_path, text, *(word.format(skips=tmp_path / "skips.txt") for word in words))
     assert run is not None

@@ -47,28 +47,28 @@ def of_records(run: Run) -> Numbers:
 
 def demand_agreement(run: Run, folder: Path, printed: str) -> None:
     """The reports in ``folder`` and what was ``printed`` say what the records say."""
-    due, verdict = of_records(run), reports.verdict(run)
+    expected, verdict = of_records(run), reports.verdict(run)
     assert verdict in printed.splitlines()
     assert verdict in _said((folder / "report.html").read_text(encoding="utf-8"))
     assert verdict in (folder / "summary.md").read_text(encoding="utf-8").replace("\\", "")
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert summary["verdict"][0] == verdict
     told = re.search(r"(\d+) judged", verdict)
-    assert told is None or int(told[1]) == due.judged
+    assert told is None or int(told[1]) == expected.judged
     not_judged = re.search(r"judged(?: \([^)]*\))?, (\d+) not", verdict)
-    assert not_judged is None or int(not_judged[1]) == due.results - due.judged
-    assert not_judged is not None or due.judged in (0, due.results)
+    assert not_judged is None or int(not_judged[1]) == expected.results - expected.judged
+    assert not_judged is not None or expected.judged in (0, expected.results)
     surprising = re.search(r"(\d+) of (\d+) results (?:is|are) unexpected", verdict)
-    assert (int(surprising[1]) if surprising else 0) == due.unexpected
-    assert surprising is None or int(surprising[2]) == due.results
+    assert (int(surprising[1]) if surprising else 0) == expected.unexpected
+    assert surprising is None or int(surprising[2]) == expected.results
     assert [footer.unexpected for footer in run.footers] == [run.surprises] or len(run.footers) != 1
     areas = [counts for name in summary["implementations"].values() for counts in name["areas"].values()]
-    assert sum(sum(counts.values()) for counts in areas) == due.results
-    assert sum(counts.get(tallies.UNEXPECTED, 0) for counts in areas) == due.unexpected == len(summary["unexpected"])
+    assert sum(sum(counts.values()) for counts in areas) == expected.results
+    assert sum(counts.get(tallies.UNEXPECTED, 0) for counts in areas) == expected.unexpected == len(summary["unexpected"])
     rows = list(csv.DictReader(io.StringIO((folder / "results.csv").read_text(encoding="utf-8"))))
-    assert len(rows) == due.results and sum(row["status"] == "unexpected" for row in rows) == due.unexpected
+    assert len(rows) == expected.results and sum(row["status"] == "unexpected" for row in rows) == expected.unexpected
     root = ElementTree.parse(folder / "junit.xml").getroot()
-    assert int(root.attrib["tests"]) == due.results + due.conventions + len(run.timed) + len(run.undeclared)
+    assert int(root.attrib["tests"]) == expected.results + expected.conventions + len(run.timed) + len(run.undeclared)
     assert int(root.attrib["failures"]) + int(root.attrib["errors"]) == run.surprises
     for item in run.items:
         for name in ("golden", "designed", "random", "unsupported", "failed"):

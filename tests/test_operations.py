@@ -9,19 +9,19 @@ import pytest
 import conformance.operations
 from conformance import judge, specification
 from conformance.adapter import Implementation, Support
+from conformance.adapter.declarations import known_features, unknown_words
+from conformance.adapter.registry import frameworks
 from conformance.checks.items import Effort
-from conformance.declarations import known_features, unknown_words
+from conformance.commands.smoke import FAIL, smoke
 from conformance.faults.functions import function_of, implementation_of
 from conformance.faults.of_features import made
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.operations import operation_of, operations
 from conformance.oracle import truth_of
 from conformance.problem import parse
-from conformance.registry import frameworks
-from conformance.smoke import FAIL, smoke
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests.support.items import run_item
 
 PACKAGE = Path(conformance.operations.__file__).parents[1]
@@ -92,7 +92,7 @@ def test_its_exact_twin_agrees_and_its_null_models_are_told_apart(made_up):
 
 def test_what_it_has_not_reads_as_where_nobody_asks(made_up):
     problem, inputs = parse(TEXT), materialise(parse(TEXT))
-    assert (problem.mask, problem.causal, problem.key_lengths, problem.edits) == (None, "none", None, ())
+    assert (problem.mask, problem.causal, problem.key_lengths, problem.transformations) == (None, "none", None, ())
     assert (inputs.mask, inputs.causal, inputs.plain) == (None, "none", None)
     with pytest.raises(AttributeError, match="'masc'"):
         _ = problem.masc

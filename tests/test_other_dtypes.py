@@ -7,9 +7,9 @@ from conformance.implementations.numpy_ import FRAMEWORK, blocked
 
 from conformance.adapter import Implementation, Support
 from conformance.checks.items import Effort
-from conformance.repro import reproduce
+from conformance.commands.reproduce import reproduce
+from conformance.judging.verdict import Outcome
 from conformance.specification import requirements
-from conformance.verdict import Outcome
 from tests.support.items import run_item
 
 QUICK = Effort(examples=1, free=False, seed=1)

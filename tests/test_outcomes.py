@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from conformance.dtypes import float_type
+from conformance.judging.verdict import Outcome, judge, judge_form, overflowed
+from conformance.numerics.dtypes import float_type
 from conformance.oracle import Expected
-from conformance.verdict import Outcome, judge, judge_form, overflowed
 
 WANT = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
-def due(output=WANT, budget=0.25, judged=True, dtype="float32", shape=None, rows=None):
+def target(output=WANT, budget=0.25, judged=True, dtype="float32", shape=None, rows=None):
     shape = shape or output.shape
     return Expected(output, np.full(output.shape, budget), np.broadcast_to(judged, output.shape), shape, dtype, rows)
 
@@ -20,14 +20,14 @@ def got(*rows, dtype=np.float32):
 
 
 def test_r_is_the_largest_error_over_its_own_budget_and_one_is_a_pass():
-    expected = due()
+    expected = target()
     assert judge(got([1, 2], [3, 4]), expected).r == 0.0
     edge = judge(got([1, 2], [3.25, 4.125]), expected)
     assert (edge.outcome, edge.r) == (Outcome.PASS, 1.0)
     beyond = judge(got([1, 2], [3.25, 4.5]), expected)
     assert (beyond.outcome, beyond.r, beyond.index) == (Outcome.WRONG_VALUE, 2.0, (1, 1))
     assert (beyond.got, beyond.want, beyond.budget) == (4.5, 4.0, 0.25)
-    assert beyond.message == "At (1, 1): got 4.5, want 4.0, budget 0.25, r = 2."
+    assert beyond.message == "At (1, 1): got 4.5, expected 4.0, budget 0.25, r = 2."
     below = judge(got([1, 1], [3, 4]), expected)
     assert (below.outcome, below.r, below.index) == (Outcome.WRONG_VALUE, 4.0, (0, 1))
     just = judge(got([1, 2], [np.nextafter(np.float32(3.25), np.float32(4)), 4]), expected)
@@ -39,32 +39,34 @@ def test_r_is_the_largest_error_over_its_own_budget_and_one_is_a_pass():
 def test_what_is_not_judged_may_be_anything():
     judged = np.array([[True], [False]])
     for wild in (99.0, np.nan, np.inf):
-        verdict = judge(got([1, 2], [wild, 4]), due(judged=judged))
+        verdict = judge(got([1, 2], [wild, 4]), target(judged=judged))
         assert (verdict.outcome, verdict.r) == (Outcome.PASS, 0.0)
-    still = judge(got([1, 3], [np.nan, 4]), due(judged=judged))
+    still = judge(got([1, 3], [np.nan, 4]), target(judged=judged))
     assert (still.outcome, still.r) == (Outcome.WRONG_VALUE, 4.0)
-    assert judge(got([np.nan, 2], [np.nan, 4]), due(judged=judged)).outcome is Outcome.NONFINITE
+    assert judge(got([np.nan, 2], [np.nan, 4]), target(judged=judged)).outcome is Outcome.NONFINITE
 
 
 def test_an_output_without_elements_passes():
-    verdict = judge(np.zeros((0, 2), np.float32), due(output=np.zeros((0, 2))))
+    verdict = judge(np.zeros((0, 2), np.float32), target(output=np.zeros((0, 2))))
     assert (verdict.outcome, verdict.r) == (Outcome.PASS, 0.0)
 
 
 def test_shape_comes_before_dtype_and_both_before_values():
     wrong = np.zeros((2, 3), np.float64)
-    assert judge(wrong, due()).outcome is Outcome.WRONG_SHAPE
-    assert judge(wrong, due()).message == "The output has shape (2, 3), due is (2, 2)."
-    assert judge(WANT + 9, due()).outcome is Outcome.WRONG_DTYPE
-    assert judge(WANT, due()).message == "The output is float64, due is float32."
-    assert judge(WANT.astype(np.float32), due()).outcome is Outcome.PASS
+    assert judge(wrong, target()).outcome is Outcome.WRONG_SHAPE
+    assert judge(wrong, target()).message == "The output has shape (2, 3), expected (2, 2)."
+    assert judge(WANT + 9, target()).outcome is Outcome.WRONG_DTYPE
+    assert judge(WANT, target()).message == "The output is float64, expected float32."
+    assert judge(WANT.astype(np.float32), target()).outcome is Outcome.PASS
     swapped = WANT.astype(np.float32).astype(">f4" if np.little_endian else "<f4")
-    assert judge(swapped, due()).message == "The output is float32 in the byte order of another machine, due is float32."
-    asked = {(shape, dtype): judge_form(wrong, due(), shape=shape, dtype=dtype).outcome for shape in (0, 1) for dtype in (0, 1)}
+    assert judge(swapped, target()).message == "The output is float32 in the byte order of another machine, expected float32."
+    asked = {
+        (shape, dtype): judge_form(wrong, target(), shape=shape, dtype=dtype).outcome for shape in (0, 1) for dtype in (0, 1)
+    }
     assert asked == {
         (0, 0): Outcome.PASS, (1, 0): Outcome.WRONG_SHAPE, (0, 1): Outcome.WRONG_DTYPE, (1, 1): Outcome.WRONG_SHAPE,
     }  # fmt: skip
-    assert judge_form(wrong, due()).outcome is Outcome.WRONG_SHAPE
+    assert judge_form(wrong, target()).outcome is Outcome.WRONG_SHAPE
 
 
 @pytest.mark.parametrize(
@@ -87,16 +89,19 @@ def test_shape_comes_before_dtype_and_both_before_values():
         (1e39, -np.inf, Outcome.NONFINITE),
     ],
 )
-def test_what_is_not_finite_stands_where_it_is_due(want, got_, outcome):
-    verdict = judge(got([got_, 2.0]), due(output=np.array([[want, 2.0]])))
+def test_what_is_not_finite_stands_where_it_is_target(want, got_, outcome):
+    verdict = judge(got([got_, 2.0]), target(output=np.array([[want, 2.0]])))
     assert verdict.outcome is outcome
     assert (verdict.index == (0, 0)) is (outcome is not Outcome.PASS)
     if outcome is Outcome.NONFINITE:
-        due_there = np.copysign(np.inf, want) if abs(want) > 1e38 else want
-        assert verdict.r is None and verdict.message == f"At (0, 0): got {float(np.float32(got_))!r}, want {float(due_there)!r}."
+        target_there = np.copysign(np.inf, want) if abs(want) > 1e38 else want
+        assert (
+            verdict.r is None
+            and verdict.message == f"At (0, 0): got {float(np.float32(got_))!r}, expected {float(target_there)!r}."
+        )
     elif outcome is Outcome.PASS:
         assert verdict.r == 0.0
-        beside = judge(got([got_, 2.5]), due(output=np.array([[want, 2.0]])))
+        beside = judge(got([got_, 2.5]), target(output=np.array([[want, 2.0]])))
         assert (beside.outcome, beside.r, beside.index) == (Outcome.WRONG_VALUE, 2.0, (0, 1)), "values beside it are judged"
 
 
@@ -110,7 +115,7 @@ def test_values_overflow_beyond_half_a_step_above_the_largest_number():
 
 def test_of_sampled_rows_the_row_of_the_whole_output_is_named():
     rows = np.array([1, 3])
-    expected = due(shape=(4, 2), rows=rows)
+    expected = target(shape=(4, 2), rows=rows)
     whole = got([9, 9], [1, 2], [9, 9], [3, 5])
     verdict = judge(whole, expected)
     assert (verdict.outcome, verdict.index, verdict.got) == (Outcome.WRONG_VALUE, (3, 1), 5.0)
@@ -119,7 +124,7 @@ def test_of_sampled_rows_the_row_of_the_whole_output_is_named():
 
 
 def test_of_several_heads_the_place_is_that_of_the_whole_output_too():
-    expected = due(output=np.zeros((2, 3, 2, 4)), shape=(2, 3, 9, 4), rows=np.array([5, 7]))
+    expected = target(output=np.zeros((2, 3, 2, 4)), shape=(2, 3, 9, 4), rows=np.array([5, 7]))
     whole = np.zeros((2, 3, 9, 4), np.float32)
     whole[1, 2, 7, 3] = 1.0
     assert judge(whole, expected).index == (1, 2, 7, 3)
@@ -128,9 +133,9 @@ def test_of_several_heads_the_place_is_that_of_the_whole_output_too():
 def test_numbers_that_leave_the_range_warn_nobody():
     largest = np.finfo(np.float64).max
     with np.errstate(all="raise"):
-        far = judge(np.array([[largest, 0.0]]), due(output=np.array([[-largest, 0.0]]), dtype="float64"))
+        far = judge(np.array([[largest, 0.0]]), target(output=np.array([[-largest, 0.0]]), dtype="float64"))
         assert far.outcome is Outcome.WRONG_VALUE
-        assert judge(np.array([[np.inf, 0.0]]), due(output=np.array([[np.inf, 0.0]]), dtype="float64")).outcome is Outcome.PASS
+        assert judge(np.array([[np.inf, 0.0]]), target(output=np.array([[np.inf, 0.0]]), dtype="float64")).outcome is Outcome.PASS
 
 
 def test_outcomes_are_ordered_and_say_whether_they_are_failures():

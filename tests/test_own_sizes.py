@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from conformance import registry
+from conformance.adapter import registry
+from conformance.adapter.declarations import demand_sense
+from conformance.adapter.own_code import own_code, own_sizes
 from conformance.cases.admissible import indistinguishable
 from conformance.checks.items import Effort, ItemResult
-from conformance.declarations import demand_sense
-from conformance.describe import describe, explain
+from conformance.commands.describe import describe, explain
+from conformance.commands.reproduce import reproduce
 from conformance.errors import UsageError
-from conformance.own_code import own_code
-from conformance.own_sizes import own_sizes
+from conformance.judging.verdict import Outcome
 from conformance.problem import AttentionProblem, parse
-from conformance.repro import reproduce
 from conformance.specification import requirements
-from conformance.specification.model import Facts
-from conformance.verdict import Outcome
+from conformance.specification.requirement import Facts
 from tests.support.items import run_item
 
 NUMBER = "ATT-OUT-048"
@@ -309,7 +308,7 @@ def attention(query, key, value):
     file = tmp_path / "mine.py"
     file.write_text(HEAD + code)
     program = (
-        "import sys; from conformance import registry; from conformance.own_sizes import own_sizes; "
+        "import sys; from conformance.adapter import registry; from conformance.adapter.own_code import own_sizes; "
         f"i = registry.resolve({str(file) + ':attention'!r}); print(own_sizes(i), 'wave' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from conformance import registry
+from conformance.adapter import registry
+from conformance.adapter.parameters import parameter_features
 from conformance.cases.admissible import indistinguishable
 from conformance.checks.items import Effort
+from conformance.judging.verdict import Outcome
 from conformance.operations import operation_of
-from conformance.parameters import parameter_features
 from conformance.specification import requirements
-from conformance.specification.model import Facts
-from conformance.verdict import Outcome
+from conformance.specification.requirement import Facts
 from tests.support.items import run_item
 
 QUICK = Effort(examples=1, free=False, seed=1)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.page import MISSING, make_page, plots, write_page
 from conformance.records import Counts, Growth, Line, Picture, Run, read_records
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 from tests.support.commands import run_command
 from tests.support.large_runs import large_run
@@ -26,7 +26,7 @@ GROWTH = {"operation": "attention", "dtype": "float32", "outcome": Outcome.PASS,
 
 def records(name: str = "flawed", told: str = "TypeError: no booleans") -> tuple[Line, ...]:
     wrong = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected", "counts": Counts(designed=5, failed=2)}
-    again = f"attention-conformance repro 'attention …' --implementation {name}"
+    again = f"attention-conformance reproduce 'attention …' --implementation {name}"
     return (
         runs.header(("fine", name), REQUIREMENTS),
         *(runs.item("fine", requirement) for requirement in REQUIREMENTS[1:]),
@@ -102,7 +102,7 @@ def test_a_failure_is_told_in_full(run: Run) -> None:
         "unexpected: 2 of 5 problems failed.",
         "attention batch=1 heads=1 length=2 width=4 dtype=float32 values=gaussian.1#1",
         "At (0, 1, 1, 2): got 6.0.",
-        "attention-conformance repro 'attention …' --implementation flawed",
+        "attention-conformance reproduce 'attention …' --implementation flawed",
         "Matches fault scale-missing",
         "Output[0, 1], 2 × 3: 2 of 6 beyond the budget; the worst, r = ∞, in row 0, column 1.",
         "1 more failing problem counted",

@@ -98,12 +98,12 @@ def test_a_failure_opens_with_its_picture(opened: Any) -> None:
     opened.evaluate("id => { location.hash = id; }", with_picture.get_attribute("id"))
     picture = with_picture.locator(".picture").first
     picture.locator("svg").first.wait_for()
-    assert picture.locator("figcaption").all_inner_texts() == ["visible keys", "want", "got", "error ÷ budget"]
+    assert picture.locator("figcaption").all_inner_texts() == ["visible keys", "expected", "got", "error ÷ budget"]
     assert picture.locator("svg").nth(3).locator("rect.worst").count() == 1
     assert re.match(
-        r"row \d+, column \d+: r = .+, got .+, want .+", picture.locator("svg").nth(3).locator("title").first.text_content()
+        r"row \d+, column \d+: r = .+, got .+, expected .+", picture.locator("svg").nth(3).locator("title").first.text_content()
     )
-    assert "attention-conformance repro" in with_picture.locator(".again code").first.inner_text()
+    assert "attention-conformance reproduce" in with_picture.locator(".reproduce code").first.inner_text()
 
 
 def test_filters_by_text_outcome_implementation_and_area(opened: Any) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
-from conformance.declarations import advice_on_unread, unread
+from conformance.adapter.declarations import advice_on_unread, unread
+from conformance.adapter.registry import frameworks, resolve
+from conformance.adapter.user_function import check_signature
 from conformance.errors import UsageError
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
-from conformance.registry import frameworks, resolve
-from conformance.user_function import check_signature
-from conformance.verdict import Outcome
-from tests.fakes import honest
+from tests.fakes import correct
 from tests.support.commands import invoke
 
 MASKED = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=gaussian.1#1 mask=right-padding.1:b11k#47"
@@ -26,7 +26,7 @@ LENGTHS = "attention batch=2 heads=3 length=7/13 width=8 dtype=float32 values=ga
 
 def borrowed(query, key, value, attn_mask=None, is_causal=False, sm_scale=None):
     """The names of PyTorch and Pallas."""
-    return honest(query, key, value, mask=attn_mask, causal=is_causal, scale=sm_scale)
+    return correct(query, key, value, mask=attn_mask, causal=is_causal, scale=sm_scale)
 
 
 def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,18 +105,18 @@ def test_modules_of_torch_and_what_it_compiles_are_read() -> None:
 
 def test_what_was_settled_by_a_partial_is_not_asked_again() -> None:
     def attend(module, query, key, value, attn_mask=None, is_causal=False):
-        return honest(query, key, value, mask=attn_mask, causal=is_causal)
+        return correct(query, key, value, mask=attn_mask, causal=is_causal)
 
     settled = made(functools.partial(unwrapped(attend), None))
     check_signature(settled)
     assert outcome(settled, MASKED) is Outcome.PASS
     with pytest.raises(UsageError, match="takes 2 positional parameters, where attention passes 3"):
-        check_signature(made(functools.partial(honest, None)))
+        check_signature(made(functools.partial(correct, None)))
 
 
 def test_own_parameters_are_not_lost_to_those_of_what_is_wrapped() -> None:
     def inner(query, key, value, causal=False):
-        return honest(query, key, value, causal=causal)
+        return correct(query, key, value, causal=causal)
 
     def outer(query, key, value, mask=None, scale=None, **more):
         return inner(query, key, value, **more)
@@ -176,14 +176,14 @@ def test_names_of_released_interfaces_are_recognised(name: str, feature: str) ->
 
 def test_a_mask_that_is_ignored_under_another_name_is_a_failure() -> None:
     def ignores(query, key, value, attn_mask=None):
-        return honest(query, key, value)
+        return correct(query, key, value)
 
     assert outcome(made(ignores), MASKED) is Outcome.WRONG_VALUE
 
 
 def test_names_of_ones_own_are_declared() -> None:
     def own(query, key, value, what=None):
-        return honest(query, key, value, mask=what)
+        return correct(query, key, value, mask=what)
 
     assert "mask" not in made(own).features
     implementation = made(own, parameters={"mask": "what"})
@@ -215,7 +215,7 @@ def test_a_key_padding_mask_is_given_and_its_polarity_observed(inverted: bool, t
         if key_padding_mask is not None:
             seen.append(key_padding_mask.shape)
             mask = (~key_padding_mask if inverted else key_padding_mask)[:, None, None]
-        return honest(query, key, value, mask=mask)
+        return correct(query, key, value, mask=mask)
 
     implementation = made(attention)
     assert outcome(implementation, text) is Outcome.PASS
@@ -232,7 +232,7 @@ def test_what_means_nothing_is_said() -> None:
     stranger, catch_all = advice_on_unread(made(attention))
     assert stranger.startswith("'dropout' means nothing to the suite and keeps its default")
     assert catch_all.startswith("what *args and **kwargs may hold cannot be read")
-    assert unread(made(honest)) == advice_on_unread(made(honest)) == ()
+    assert unread(made(correct)) == advice_on_unread(made(correct)) == ()
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_declarations_that_contradict_themselves_are_refused(tmp_path, declarati
         "def attention(query, key, value, attn_mask=None): return value\n"
         f"attention.conformance = Support({declaration})\n"
     )
-    for command in (("run", "--implementation"), ("describe",), ("repro", MASKED, "--implementation")):
+    for command in (("run", "--implementation"), ("describe",), ("reproduce", MASKED, "--implementation")):
         result = invoke(*command, f"{file}:attention")
         assert result.exit_code == 2
         assert sentence in result.stderr

@@ -7,19 +7,19 @@ import msgspec
 import numpy as np
 import pytest
 
+from conformance.adapter.registry import resolve
 from conformance.checks.items import PICTURES, Effort, ItemResult, ItemRun
 from conformance.checks.pictures import SIDE, picture
 from conformance.errors import UsageError
 from conformance.expectations import no_expectations
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome, judge
 from conformance.oracle import Expected, expect
 from conformance.problem import parse
 from conformance.records import Picture, decode, encode
-from conformance.registry import resolve
 from conformance.specification import requirements
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
 from tests import fakes, hostile
 
 SMALL = "attention batch=2 heads=2 length=3/4 width=5 dtype=float64 causal=bottom-right values=spread.1#4"

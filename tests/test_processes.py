@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Run, read_records
-from conformance.verdict import Outcome
-from conformance.workers import slots
+from conformance.run.workers import slots
+from conformance.system.exit_codes import ExitCode
 from tests.support.commands import PATIENCE, invoke, run_command
 
-HONEST = """
+CORRECT = """
 import ctypes, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
 
-def honest(query, key, value, mask=None):
+def correct(query, key, value, mask=None):
     groups = query.shape[1] // key.shape[1]
     key, value = (np.repeat(array.astype(np.float64), groups, axis=1) for array in (key, value))
     scores = query.astype(np.float64) @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5
@@ -39,7 +39,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and proc
 
 def judged(folder: Path, source: str, *words: str, select: str = FEW, others: Sequence[str] = ()) -> tuple[int, str, Run]:
     """The exit code, what is printed, and the run of the function ``attention`` of ``source``, beside ``others``."""
-    (folder / "mine.py").write_text(HONEST + source)
+    (folder / "mine.py").write_text(CORRECT + source)
     named = [f"--implementation={name}" for name in ("mine.py:attention", *others)]
     done = run_command("run", *named, *WORDS, "-k", select, *words, folder=folder)
     assert "INTERNALERROR" not in done.stdout, done.stdout
@@ -86,9 +86,9 @@ def attention(query, key, value, mask=None):
     if mask is not None:
         (HERE / "mine.py").unlink(missing_ok=True)
         os._exit(1)
-    return honest(query, key, value)
+    return correct(query, key, value)
 """
-    (tmp_path / "mine.py").write_text(HONEST + source)
+    (tmp_path / "mine.py").write_text(CORRECT + source)
     select = "ATT-OUT-001 or ATT-MASK"
     done = run_command("run", "--implementation", "mine.py:attention", *WORDS, "-k", select, "-n", "1", folder=tmp_path)
     assert done.returncode == ExitCode.USAGE_ERROR, done.stdout
@@ -105,7 +105,7 @@ def attention(query, key, value, mask=None):
         ctypes.PyDLL(None).sleep(1000)
     if mask is not None:
         os.kill(os.getpid(), signal.SIGSTOP)
-    return honest(query, key, value)
+    return correct(query, key, value)
 """
     code, _, run = judged(tmp_path, source, "--time-limit", "5", "-n", "2")  # far more than an item takes
     assert code == ExitCode.UNEXPECTED
@@ -138,11 +138,11 @@ def test_what_an_implementation_has_started_ends_with_the_run(helper: str, then:
     source = f"""
 def attention(query, key, value, mask=None):
     if mask is None or (HERE / "started").exists():
-        return honest(query, key, value, mask)
+        return correct(query, key, value, mask)
     (HERE / "started").touch()
     {helper}
     {then}
-    return honest(query, key, value, mask)
+    return correct(query, key, value, mask)
 """
     before = processes_in(tmp_path)
     code, _, run = judged(tmp_path, source, "-n", "1")
@@ -171,7 +171,7 @@ def attention(query, key, value):
     helper = subprocess.Popen(["sleep", "1000"])
     helper.terminate()
     helper.wait()
-    return honest(query, key, value)
+    return correct(query, key, value)
 """
     run = judged(tmp_path, source, "--time-limit", "60", select="ATT-OUT-001")[2]
     assert outcomes(run) == {"ATT-OUT-001": Outcome.PASS}
@@ -182,7 +182,7 @@ def test_a_fork_that_returns_from_a_question_is_no_second_run(tmp_path: Path) ->
     source = """
 def attention(query, key, value, mask=None):
     os.fork()
-    return honest(query, key, value, mask)
+    return correct(query, key, value, mask)
 """
     run = judged(tmp_path, source, select="CON-POLARITY or CON-EMPTY-ROW or ATT-OUT-001")[2]
     assert outcomes(run) == {"ATT-OUT-001": Outcome.PASS}
@@ -197,14 +197,14 @@ np.seterr(all="raise")
 np.set_printoptions(precision=1)
 
 def attention(query, key, value, mask=None):
-    from mine import honest
+    from mine import correct
     with np.errstate(all="ignore"):
-        return honest(query, key, value, mask)
+        return correct(query, key, value, mask)
 """
 ROUNDS_UP = """
 def attention(query, key, value, mask=None):
     ctypes.CDLL(None).fesetround(0 if query.dtype == np.float64 else 0x800)  # in float64 it would be too far off
-    return honest(query, key, value, mask)
+    return correct(query, key, value, mask)
 """
 
 
@@ -213,7 +213,7 @@ def test_what_a_neighbour_sets_is_met_by_nobody_else(tmp_path: Path) -> None:
     source = """
 def attention(query, key, value, mask=None):
     assert np.geterr()["divide"] == "warn" and "careless" not in sys.modules
-    return honest(query, key, value, mask)
+    return correct(query, key, value, mask)
 """
     run = judged(tmp_path, source, "-n", "1", others=("careless.py:attention",))[2]
     assert set(outcomes(run).values()) == set(outcomes(run, "careless.py:attention").values()) == {Outcome.PASS}
@@ -222,7 +222,7 @@ def attention(query, key, value, mask=None):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the direction of rounding is set as Linux on x86 has it")
 def test_the_suite_computes_in_its_own_way_beside_one_that_rounds_up(tmp_path: Path) -> None:
-    plain = judged(tmp_path, "\nattention = honest\n", select="ATT-OUT-001 or ATT-MASK-001")[2]
+    plain = judged(tmp_path, "\nattention = correct\n", select="ATT-OUT-001 or ATT-MASK-001")[2]
     rounded = judged(tmp_path, ROUNDS_UP, select="ATT-OUT-001 or ATT-MASK-001")[2]
     wants = [{case.text: case.outcome for case in run.cases} for run in (plain, rounded)]
     assert wants[0] == wants[1]
@@ -235,7 +235,7 @@ COUNT = [0]
 
 def attention(query, key, value, mask=None):
     COUNT[0] += 1
-    output = honest(query, key, value, mask)
+    output = correct(query, key, value, mask)
     return output if COUNT[0] > {calls} else output * query.dtype.type(2)
 """
     code, printed, run = judged(tmp_path, source, "-n", "1", select="ATT-OUT-001 or CON-POLARITY")
@@ -253,10 +253,10 @@ HOSTILE_OUTPUTS = {
 
 
 @pytest.mark.parametrize("output", HOSTILE_OUTPUTS.values(), ids=HOSTILE_OUTPUTS)
-def test_every_item_that_is_due_is_recorded_whatever_comes_back(output: str, tmp_path: Path) -> None:
+def test_every_item_that_is_expected_is_recorded_whatever_comes_back(output: str, tmp_path: Path) -> None:
     source = f"""
 def attention(query, key, value, mask=None):
-    return honest(query, key, value) if mask is None else {output}
+    return correct(query, key, value) if mask is None else {output}
 """
     code, _, run = judged(tmp_path, source, select="ATT-MASK-00 or ATT-OUT-001 or CON-POLARITY or CON-NAN-BEHIND-MASK-K")
     assert code == ExitCode.UNEXPECTED
@@ -276,7 +276,7 @@ def failing(*arguments, **named):
 items.corpus = failing
 
 def attention(query, key, value, mask=None):
-    return honest(query, key, value, mask)
+    return correct(query, key, value, mask)
 """
     code, _, run = judged(tmp_path, source)
     assert code == ExitCode.UNEXPECTED
@@ -288,10 +288,10 @@ def test_a_ready_implementation_is_known_by_its_own_name(tmp_path: Path) -> None
     (tmp_path / "known.toml").write_text('[[expected]]\nrequirement = "ATT-OUT-004"\noutcome = "WRONG_VALUE"\nreason = "known"\n')
     source = """
 from conformance.adapter import Implementation, Support
-from conformance.registry import frameworks
+from conformance.adapter.registry import frameworks
 
 def doubled(query, key, value):
-    return honest(query, key, value) * query.dtype.type(2)
+    return correct(query, key, value) * query.dtype.type(2)
 
 attention = Implementation("my own name", doubled, Support(lacks=frozenset({"mask"})), frameworks()["numpy"])
 """
@@ -302,7 +302,7 @@ attention = Implementation("my own name", doubled, Support(lacks=frozenset({"mas
 
 @posix
 def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(HONEST + "\ndef attention(query, key, value):\n    time.sleep(1000)\n")
+    (tmp_path / "mine.py").write_text(CORRECT + "\ndef attention(query, key, value):\n    time.sleep(1000)\n")
     command = [sys.executable, "-m", "conformance", "run", "--implementation", "mine.py:attention", *WORDS]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         records = tmp_path / "reports" / "records.jsonl"

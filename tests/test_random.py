@@ -82,7 +82,7 @@ def test_no_two_variants_share_their_numbers(requirement):
     for example in corpus(requirement, examples=3, seed=2, free=True):
         assert len({problem.values.seed for problem in example.problems}) == VARIANTS
         for problem in example.problems:
-            beside = (getattr(problem, "mask", None), getattr(problem, "bias", None), *getattr(problem, "edits", ()))
+            beside = (getattr(problem, "mask", None), getattr(problem, "bias", None), *getattr(problem, "transformations", ()))
             assert {recipe.seed for recipe in beside if recipe is not None} <= {problem.values.seed}
 
 

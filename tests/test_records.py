@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 
 from conformance.errors import UsageError
-from conformance.exit_codes import FROM_PYTEST, ExitCode, exit_code
+from conformance.judging.verdict import Outcome
 from conformance.records import Counts, Line, RecordWriter, current_environment, decode, encode, merge, read_records
 from conformance.records.schema import published, schema_text
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import FROM_PYTEST, ExitCode, exit_code
 from tests.support import runs
 
 RECORDS: tuple[Line, ...] = (

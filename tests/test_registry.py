@@ -6,8 +6,7 @@ import textwrap
 
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
+from conformance.adapter import Implementation, Support, registry
 from conformance.errors import UsageError
 
 
@@ -74,7 +73,7 @@ def test_each_says_where_it_is_defined():
 
 def test_listing_imports_no_framework():
     program = (
-        "import sys; from conformance import registry; registry.builtin(); registry.frameworks();"
+        "import sys; from conformance.adapter import registry; registry.builtin(); registry.frameworks();"
         "print(sorted({'torch', 'jax'} & set(sys.modules)))"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
@@ -145,7 +144,7 @@ def test_an_instance_that_can_be_called_and_a_ready_implementation(folder):
         "ready.py",
         """
         from dataclasses import replace
-        from conformance.registry import builtin
+        from conformance.adapter.registry import builtin
         ready = replace(builtin()["numpy-direct"], name="renamed")
         """,
     )

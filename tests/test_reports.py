@@ -11,16 +11,16 @@ import pytest
 
 from conformance import reports
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Counts, Line, Run, read_records
-from conformance.report_files import write_reports
 from conformance.reports import Table
-from conformance.verdict import Outcome
+from conformance.run.report_files import write_reports
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 
 REQUIREMENTS = ("ATT-OUT-001", "ATT-OUT-002", "ATT-MASK-001", "ATT-MASK-002", "ATT-MASK-003")
 VERDICT = (
-    "2 of 15 results are unexpected, 1 convention is not as due, and 1 timed output is wrong: "
+    "2 of 15 results are unexpected, 1 convention is not as expected, and 1 timed output is wrong: "
     "8 judged (1 known failure), 7 not (6 skipped, 1 unsupported)."
 )
 STAMP = "NOT A CONFORMANCE RESULT"
@@ -40,11 +40,16 @@ def records(**header: object) -> tuple[Line, ...]:
         runs.item(
             "fine",
             counts=Counts(designed=3),
-            accuracy=(*runs.accuracy(0.1, 0.2, 0.9), *runs.accuracy(0.5, dtype="float16", profile="eager")),
+            accuracy=(*runs.accuracy(0.1, 0.2, 0.9), *runs.accuracy(0.5, dtype="float16", profile="unfused")),
         ),
         runs.item("flawed", counts=Counts(designed=4, failed=3), reason=NASTY, accuracy=runs.accuracy(7.0), **wrong),
         runs.case(
-            1, "flawed", outcome="WRONG_VALUE", r=7.0, message="At (0,): got 1.0, want 2.0.", repro="attention-conformance repro"
+            1,
+            "flawed",
+            outcome="WRONG_VALUE",
+            r=7.0,
+            message="At (0,): got 1.0, expected 2.0.",
+            repro="attention-conformance reproduce",
         ),
         runs.case(2, "flawed", outcome="WRONG_VALUE", route="causal=mask", r=math.inf),
         runs.case(3, "flawed", route="causal=mask", r=0.5),
@@ -133,7 +138,7 @@ def test_accuracy_shows_median_maximum_and_profile(run: Run) -> None:
     median, largest = cell(table, "float32", "fine").removesuffix(" strict").split(" / ")
     assert float(median) == pytest.approx(0.2, rel=0.05)
     assert float(largest) == 0.9
-    assert cell(table, "float16", "fine").endswith("eager")
+    assert cell(table, "float16", "fine").endswith("unfused")
     assert cell(table, "float16", "flawed") == "–"
 
 
@@ -155,12 +160,12 @@ def test_failures_show_the_unexpected_first(run: Run) -> None:
     ]
     first = ("UNEXPECTED", "ATT-OUT-001")
     assert cell(table, "failed", *first) == "3 of 4"
-    assert (cell(table, "native", *first), cell(table, "composed", *first)) == ("2", "1")
+    assert (cell(table, "native", *first), cell(table, "emulated", *first)) == ("2", "1")
     assert cell(table, "largest r", *first) == "inf"
     assert cell(table, "outcome", "UNEXPECTED", "ATT-OUT-002") == "PASS"
 
 
-def test_routes_tell_native_from_composed(run: Run) -> None:
+def test_routes_tell_native_from_emulated(run: Run) -> None:
     table = reports.routes_table(run)
     assert table.rows == (("flawed", "1 of 1", "1 of 2", "causal=mask 2"),)
 
@@ -193,7 +198,7 @@ def test_page_shows_what_is_unexpected_and_how_to_see_it_again(run: Run) -> None
     assert f"**{VERDICT}**" in page
     assert "### ATT-OUT-001 on flawed: WRONG_VALUE" in page
     assert "The sentence of ATT-OUT-001." in page
-    assert "At (0,): got 1.0, want 2.0.\nattention-conformance repro\n```" in page
+    assert "At (0,): got 1.0, expected 2.0.\nattention-conformance reproduce\n```" in page
     assert "### CON-EMPTY-ROW on flawed: declared zeros, observed nan\n\nIt declares zeros." in page
     for title in ("Conformance", "Failures", "Conventions: attention", "Accuracy", "Speed: attention", "Routes", "Not run here"):
         assert f"\n## {title}" in page
@@ -215,7 +220,7 @@ def test_junit_counts_only_the_unexpected_as_failures(run: Run) -> None:
     }
     failure = suites["flawed"].find("testcase[@name='ATT-OUT-001']/failure")
     assert failure is not None and failure.get("type") == "WRONG_VALUE"
-    assert "attention-conformance repro" in (failure.text or "")
+    assert "attention-conformance reproduce" in (failure.text or "")
     known = suites["flawed"].find("testcase[@name='ATT-MASK-001']/skipped")
     assert known is not None and known.get("message") == "known failure, ERROR: raises | always"
 

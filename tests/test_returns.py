@@ -4,19 +4,18 @@ from collections import Counter
 
 import pytest
 
-from conformance import registry
-from conformance.adapter import Support
-from conformance.declarations import demand_sense, unknown_words
-from conformance.describe import describe
+from conformance.adapter import Support, registry
+from conformance.adapter.declarations import demand_sense, unknown_words
+from conformance.adapter.narrowing import narrowed
+from conformance.commands.describe import describe
+from conformance.commands.reproduce import reproduce
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.narrowing import narrowed
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
 from conformance.records import read_records
-from conformance.repro import reproduce
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named as fake
 from tests.returning import named
 from tests.support.commands import invoke, run_command
@@ -94,10 +93,10 @@ def test_another_answer_to_the_same_call_is_seen_in_what_is_beside_the_output():
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        ("with_an_axis_more", "The lse has shape (2, 3, 13, 1), due is (2, 3, 13). It has an axis of one element more"),
-        ("length_before_heads", "due is (2, 3, 13). Length and heads look exchanged: return (batch, heads, query length)."),
+        ("with_an_axis_more", "The lse has shape (2, 3, 13, 1), expected (2, 3, 13). It has an axis of one element more"),
+        ("length_before_heads", "expected (2, 3, 13). Length and heads look exchanged: return (batch, heads, query length)."),
         ("averaged_weights", "The heads look averaged: return the weights of each"),
-        ("in_float64", "The lse is float64, due is bfloat16 or float32."),
+        ("in_float64", "The lse is float64, expected bfloat16 or float32."),
         ("three_for_two", "The result has 3 parts, where Support.returns names 2: output, lse."),
         ("alone", "The result is of type ndarray, where Support.returns names the 2 parts output, lse."),
         ("without_weights", "The weights are of type NoneType, which is no array of numpy"),
@@ -152,7 +151,7 @@ def test_describe_says_what_is_returned_and_what_is_observed_of_it():
     text = describe(of("base_2"))
     assert "returns     output, lse" in text
     assert "CON-LSE-BASE" in text and "base-2" in text and "plus-infinity" in text
-    assert "CON-LSE" not in describe(registry.resolve(fake("honest")))
+    assert "CON-LSE" not in describe(registry.resolve(fake("correct")))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +171,7 @@ def test_conventions_of_the_log_sum_exp_are_observed(function, convention, answe
 
 
 def test_of_who_returns_the_output_alone_nothing_more_is_asked():
-    assert Subject(registry.resolve(fake("honest"))).observation("CON-LSE-BASE") is None
+    assert Subject(registry.resolve(fake("correct"))).observation("CON-LSE-BASE") is None
 
 
 @pytest.mark.parametrize(("check", "column"), [("values", "query"), ("lse", "query")])
@@ -212,7 +211,7 @@ def test_a_run_says_which_output_is_wrong(tmp_path, function, wrong):
 
 
 def test_a_run_of_who_returns_the_output_alone_has_the_lines_that_it_had(tmp_path):
-    words = ("--implementation", fake("honest"), "--records", str(tmp_path / "records.jsonl"), "--unrun", "never")
+    words = ("--implementation", fake("correct"), "--records", str(tmp_path / "records.jsonl"), "--unrun", "never")
     run_command("run", "--tier", "quick", "--max-examples", "0", "-k", "ATT-OUT-021 or CON-LSE", *words)
     text = (tmp_path / "records.jsonl").read_text(encoding="utf-8")
     assert '"lse"' not in text and '"returns"' not in text and '"output":' not in text and "ATT-OUT-049" not in text
@@ -221,7 +220,7 @@ def test_a_run_of_who_returns_the_output_alone_has_the_lines_that_it_had(tmp_pat
 def test_what_an_expectation_says_of_an_output_that_is_not_returned_is_a_mistake(tmp_path):
     file = tmp_path / "known.toml"
     file.write_text('[[expected]]\nrequirement = "ATT-OUT-049"\noutcome = "WRONG_VALUE"\nreason = "none"\n')
-    words = ("--implementation", fake("honest"), "-k", "ATT-OUT-021", "--expectations", str(file))
+    words = ("--implementation", fake("correct"), "-k", "ATT-OUT-021", "--expectations", str(file))
     ended = run_command("run", "--tier", "quick", *words)
     assert ended.returncode == ExitCode.USAGE_ERROR
     assert "ATT-OUT-049 is about lse, which" in ended.stderr

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.routes import Route, all_routes, default_route, fold, offered_ways
 from conformance.errors import Unsupported
 from conformance.problem import parse
 from conformance.problem.forms import MASK_FORMS
-from conformance.routes import Route, all_routes, default_route, fold, offered_ways
 from conformance.values import materialise
 from tests.test_folding import BESIDE, MEANT, NUMPY, hidden_by, inputs_with, masked_only, one_of_two
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.exit_codes import ExitCode
 from conformance.records import read_records
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support.commands import HEEDING, PATIENCE, invoke, run_command
 
@@ -24,7 +24,7 @@ def test_run_ignores_the_set_up_of_the_users_own_tests(tmp_path: Path, monkeypat
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     (tmp_path / "conftest.py").write_text("raise RuntimeError('loaded')\n")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option-either")
-    done = run_command("run", "--implementation", named("honest"), *QUICK, "-n", "1", folder=tmp_path)
+    done = run_command("run", "--implementation", named("correct"), *QUICK, "-n", "1", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     run = read_records(tmp_path / "reports" / "records.jsonl")
     assert {item.requirement for item in run.items} == {"ATT-SCALE-001", "ATT-OUT-004"}
@@ -34,7 +34,7 @@ def test_run_ignores_the_set_up_of_the_users_own_tests(tmp_path: Path, monkeypat
 def test_a_failure_comes_with_a_command_that_shows_it_again(tmp_path: Path) -> None:
     done = run_command("run", "--implementation", named("unscaled"), *QUICK, "-n", "0", folder=tmp_path)
     assert done.returncode == 1
-    command = re.search(r"again: attention-conformance (repro .+)$", done.stdout, re.MULTILINE)
+    command = re.search(r"reproduce: attention-conformance (reproduce .+)$", done.stdout, re.MULTILINE)
     assert command, done.stdout
     again = invoke(*shlex.split(command[1]))
     assert again.exit_code == 1
@@ -61,13 +61,13 @@ def test_speed_is_part_of_a_whole_run_and_of_others_where_it_is_asked_for(
         launched.extend(options)
         return ExitCode.AS_EXPECTED
 
-    monkeypatch.setattr("conformance.launch.launch", launch)
+    monkeypatch.setattr("conformance.run.launch.launch", launch)
     invoke("run", "-n", "1", *words)
     assert ("--timing" in launched) == measured
 
 
 def test_a_run_in_which_nothing_was_judged_is_no_success(tmp_path: Path) -> None:
-    only_a_bias = ("run", "--implementation", named("honest"), "-k", "ATT-MASK-007", "--tier", "quick", "--no-timing", "-n", "0")
+    only_a_bias = ("run", "--implementation", named("correct"), "-k", "ATT-MASK-007", "--tier", "quick", "--no-timing", "-n", "0")
     assert run_command(*only_a_bias, folder=tmp_path).returncode == ExitCode.INCONCLUSIVE
 
 
@@ -99,7 +99,7 @@ def test_a_golden_case_is_explained_and_judged_by_its_id() -> None:
     explained = invoke("explain", "gold-2").stdout
     assert "she likes coffee" in explained
     text = explained.splitlines()[-1].strip()
-    by_id, by_text = (invoke("repro", words, "--implementation", "numpy-multi-head") for words in ("GOLD-0002", text))
+    by_id, by_text = (invoke("reproduce", words, "--implementation", "numpy-multi-head") for words in ("GOLD-0002", text))
     assert by_id.exit_code == by_text.exit_code == ExitCode.AS_EXPECTED
     assert by_id.stdout == by_text.stdout
 

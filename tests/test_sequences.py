@@ -5,23 +5,22 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
+from conformance.adapter import Implementation, Support, registry
 from conformance.checks.company import company, difference
 from conformance.checks.one_changed import one_changed
 from conformance.checks.procedures import PROCEDURES
-from conformance.dtypes import DTYPES
+from conformance.commands.reproduce import reproduce
 from conformance.features import every_feature
-from conformance.harness import Subject
-from conformance.judging import Judge, Judgement, worst
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge, Judgement, worst
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import DTYPES
 from conformance.problem import Problem, parse
-from conformance.repro import reproduce
 from conformance.specification import requirements
 from conformance.specification.build import attention, multi_head, sinusoidal
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 from conformance.specification.second_values import LATER, LATER_OF, SECOND
 from conformance.values import materialise
-from conformance.verdict import Outcome
 
 DIRECT = registry.resolve("numpy-direct")
 STALE = [p for r in requirements().values() if r.check == "stale" for p in r.designed()]
@@ -29,17 +28,17 @@ SEQUENCES = [p for r in requirements().values() if r.check == "sequence" for p i
 
 
 def wrapped(act: Callable, of: str = "numpy-direct", **support) -> Implementation:
-    """``act(right, query, key, value, **named)`` in place of the attention ``of``; ``right()`` gives what is due."""
-    honest = registry.resolve(of)
+    """``act(right, query, key, value, **named)`` in place of the attention ``of``; ``right()`` gives what is expected."""
+    correct = registry.resolve(of)
 
     def function(query, key, value, *, mask=None, bias=None, causal=False, alignment="top-left", scale=None, key_lengths=None):
         named = {"mask": mask, "bias": bias, "scale": scale, "key_lengths": key_lengths}
         given = {name: argument for name, argument in named.items() if argument is not None}
         if causal:
-            given |= {"causal": True} | ({"alignment": alignment} if honest.has("alignment") else {})
-        return act(lambda: honest.function(query, key, value, **honest.spelled(given)), query, key, value, **given)
+            given |= {"causal": True} | ({"alignment": alignment} if correct.has("alignment") else {})
+        return act(lambda: correct.function(query, key, value, **correct.spelled(given)), query, key, value, **given)
 
-    return Implementation("wrapped", function, Support(framework=honest.framework.name, **support), honest.framework)
+    return Implementation("wrapped", function, Support(framework=correct.framework.name, **support), correct.framework)
 
 
 def checked(check: str, implementation: Implementation, problem: Problem) -> Judgement:
@@ -95,7 +94,7 @@ def test_multi_head_attention_has_company_and_a_table_has_none():
 # What is caught, and what is said of it
 
 
-def test_honest_code_passes_in_every_dtype_also_where_little_is_offered():
+def test_correct_code_passes_in_every_dtype_also_where_little_is_offered():
     few = wrapped(
         lambda right, *arrays, **named: right(), lacks=frozenset({"mask", "bias", "causal", "grouped-heads"}), widths=(8,)
     )
@@ -132,7 +131,7 @@ def test_what_is_wrong_when_first_asked_in_company_says_how_to_ask_it_alone():
     assert (
         "asked with width=8/11, after a call without that; asked again at once it is WRONG_VALUE too" in judgement.verdict.message
     )
-    assert f"Whether it is right alone, repro tells: '{judgement.problem.text}'." in judgement.verdict.message
+    assert f"Whether it is right alone, `reproduce` tells: '{judgement.problem.text}'." in judgement.verdict.message
 
 
 def test_what_fails_from_the_first_call_on_says_nothing_of_company():
@@ -182,13 +181,15 @@ def test_one_element_is_changed_in_each_argument_and_the_output_with_it():
     for problem in [p for p in STALE if p.dtype == "float32"]:
         inputs, right = materialise(problem), Judge().expected(problem, "strict")
         for what, changed in one_changed(problem, inputs):
-            others, due = materialise(changed), Judge().expected(changed, "strict")
+            others, target = materialise(changed), Judge().expected(changed, "strict")
             arrays = {**inputs.arrays(), "mask": getattr(inputs, "mask", None)}
             now = {**others.arrays(), "mask": getattr(others, "mask", None)}
             differing = {id(arrays[n]): int((arrays[n] != now[n]).sum()) for n in arrays if arrays[n] is not None}
             if "one element" in what:
                 assert sum(differing.values()) == 1, what
-            assert np.any(np.abs(due.output - right.output) > 100 * (due.budget + right.budget)), f"{what} of {problem.text}"
+            assert np.any(np.abs(target.output - right.output) > 100 * (target.budget + right.budget)), (
+                f"{what} of {problem.text}"
+            )
 
 
 def test_every_argument_is_changed_in_every_dtype():

@@ -10,10 +10,10 @@ import pytest
 
 from conformance import reports
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Environment, Line, Run, merge_shards, read_records
-from conformance.shards import Shard
-from conformance.verdict import Outcome
+from conformance.records.shard import Shard
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import invoke, run_command
@@ -102,7 +102,7 @@ def test_no_shard_runs_what_another_runs(folder: Path) -> None:
 
 def test_pytest_itself_takes_shards(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--pyargs", "conformance.checks"]
-    words = ["--implementation", named("honest"), "--tier", "quick", "-k", "ATT-SCALE-001 or ATT-OUT-004", "-n", "2"]
+    words = ["--implementation", named("correct"), "--tier", "quick", "-k", "ATT-SCALE-001 or ATT-OUT-004", "-n", "2"]
     counts = []
     for shard in ("1/2", "2/2"):
         records = tmp_path / f"{shard[0]}.jsonl"
@@ -119,7 +119,7 @@ def test_pytest_itself_takes_shards(tmp_path: Path) -> None:
 
 
 def test_a_shard_with_nothing_to_do_says_so(tmp_path: Path) -> None:
-    words = ("--implementation", named("honest"), "-k", "ATT-SCALE-001", "--tier", "quick", "--no-timing")
+    words = ("--implementation", named("correct"), "-k", "ATT-SCALE-001", "--tier", "quick", "--no-timing")
     for shard, workers in (("1/2", "0"), ("2/2", "1")):
         done = run_command("run", *words, "--shard", shard, "-n", workers, "--records", f"{shard[0]}.jsonl", folder=tmp_path)
         assert done.returncode == ExitCode.AS_EXPECTED, done.stdout + done.stderr
@@ -129,7 +129,7 @@ def test_a_shard_with_nothing_to_do_says_so(tmp_path: Path) -> None:
 
 
 def test_a_shard_of_nothing_at_all_is_inconclusive(tmp_path: Path) -> None:
-    words = ("--implementation", named("honest"), "-k", "nothing-is-called-so", "--shard", "2/2", "-n", "0")
+    words = ("--implementation", named("correct"), "-k", "nothing-is-called-so", "--shard", "2/2", "-n", "0")
     done = run_command("run", *words, folder=tmp_path)
     assert done.returncode == ExitCode.INCONCLUSIVE
     assert "Nothing was run" in done.stderr
@@ -137,7 +137,7 @@ def test_a_shard_of_nothing_at_all_is_inconclusive(tmp_path: Path) -> None:
 
 
 def test_a_shard_in_which_nothing_was_judged_leaves_that_to_the_merge(tmp_path: Path) -> None:
-    words = ("--implementation", named("honest"), "--tier", "quick", "--no-timing", "-n", "0")
+    words = ("--implementation", named("correct"), "--tier", "quick", "--no-timing", "-n", "0")
     selected = ("-k", "ATT-MASK-007", "--shard", "1/1"), ("-k", "ATT-MASK-007 or ATT-MASK-008", "--shard", "1/2")
     whole, part = (run_command("run", *words, *chosen, folder=tmp_path) for chosen in selected)
     assert (whole.returncode, part.returncode) == (ExitCode.INCONCLUSIVE, ExitCode.AS_EXPECTED), part.stdout + part.stderr

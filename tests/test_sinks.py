@@ -5,11 +5,11 @@ import pytest
 from conformance.implementations.numpy_ import direct
 
 from conformance.adapter import Implementation, Support
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.adapter.registry import frameworks
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.oracle import exact, expect, truth_of
 from conformance.problem import parse
-from conformance.registry import frameworks
 from conformance.specification import requirements
 from conformance.values import materialise
 

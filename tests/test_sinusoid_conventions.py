@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 from conformance.implementations.numpy_ import sinusoidal
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.cases.golden import load_cases
+from conformance.adapter import Implementation, Support, registry
+from conformance.adapter.declarations import unread
 from conformance.checks.items import Effort, ItemRun
-from conformance.declarations import unread
 from conformance.errors import ProblemError, Unsupported
 from conformance.expectations import no_expectations
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
 from conformance.specification import requirements
-from conformance.verdict import Outcome
+from conformance.values.golden import load_cases
 from tests import fake_conventions as fakes
 
 OPERATION = "sinusoidal_encoding"

@@ -5,20 +5,20 @@ from functools import cache
 import pytest
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks
 from conformance.checks.items import Effort, ItemRun
 from conformance.expectations import builtin_expectations
 from conformance.faults.functions import CONVENTIONS
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.operations import operation_of
 from conformance.oracle import expect
-from conformance.registry import frameworks
+from conformance.problem.visibility import visible_pairs
 from conformance.specification import coverage, requirements
-from conformance.specification.model import Facts
+from conformance.specification.requirement import Facts
 from conformance.specification.size_classes import CLASSES, TILES, class_of, sizes_of
 from conformance.values import materialise
-from conformance.verdict import Outcome
-from conformance.visibility import visible_pairs
 
 OF_SIZE = ("ATT-OUT-042", "ATT-MASK-053", "ATT-MASK-054", "ATT-MASK-055", "ATT-MASK-056")
 

@@ -8,8 +8,9 @@ import pytest
 from click.testing import Result
 from conformance.implementations.numpy_ import FRAMEWORK, direct
 
-from conformance import judging, smoke
 from conformance.adapter import Implementation, Support
+from conformance.commands import smoke
+from conformance.judging import judge as judging
 from tests.fakes import named
 from tests.support.commands import invoke
 
@@ -56,7 +57,7 @@ def lines_of(result: Result, state: str) -> list[str]:
     return [line for line in result.stdout.splitlines() if line.startswith(state)]
 
 
-def test_smoke_finds_an_honest_adapter_sound_and_says_what_it_tried() -> None:
+def test_smoke_finds_an_correct_adapter_sound_and_says_what_it_tried() -> None:
     result = invoke("smoke", "numpy-direct")
     assert result.exit_code == 0
     assert not lines_of(result, "FAIL")
@@ -83,7 +84,7 @@ def test_smoke_reaches_every_feature_of_the_other_operations(name: str) -> None:
         ("length_first", "looks transposed, and is right if all arrays are (batch, length, heads, width): say --axes blhd"),
         ("returns_length_first", "transposed, (batch, length, heads, width): swap the two axes"),
         ("merges_heads", "heads look merged"),
-        ("doubles", "The output is float64, due is float32"),
+        ("doubles", "The output is float64, expected float32"),
         ("with_weights", "tuple"),
         ("no_groups", "feature grouped-heads: ValueError: as many key heads as query heads, please"),
         ("no_half", "dtype float16: TypeError: no float16 here"),
@@ -116,5 +117,5 @@ def test_smoke_notes_what_is_no_fault_of_the_adapter(fake: str, told: str) -> No
     assert told in "\n".join(lines_of(result, "note"))
 
 
-def test_the_options_that_smoke_suggests_mend_the_layout() -> None:
+def test_the_options_that_smoke_suggests_fix_the_layout() -> None:
     assert invoke("smoke", named("length_first"), "--axes", "blhd").exit_code == 0

@@ -1,4 +1,4 @@
-"""The soak test draws the same problems however it is run, passes what is honest and reports what is not."""
+"""The soak test draws the same problems however it is run, passes what is correct and reports what is not."""
 
 import re
 from pathlib import Path
@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.exit_codes import ExitCode
+from conformance.adapter import Implementation, Support, registry
+from conformance.checks.run_options import LARGEST_SEED
 from conformance.features import every_feature
 from conformance.problem import parse
-from conformance.run_options import LARGEST_SEED
 from conformance.soak import Extreme, Soaked, judge_numbers, render, slack, soak
 from conformance.soak.__main__ import main
 from conformance.soak.draw import LONGEST, draw
+from conformance.system.exit_codes import ExitCode
 from conformance.values import materialise
 
 NUMPY = ("numpy-direct", "numpy-blocked", "numpy-einsum", "numpy-multi-head", "numpy-sinusoidal")
@@ -47,7 +46,7 @@ def test_another_seed_draws_other_problems():
     assert {draw(1, number) for number in range(50)}.isdisjoint(draw(2, number) for number in range(50))
 
 
-def test_honest_implementations_stay_within_their_budgets():
+def test_correct_implementations_stay_within_their_budgets():
     soaked = judge_numbers(of(*NUMPY), range(150), seed=3)
     assert soaked.problems == 150
     assert not soaked.beyond
@@ -57,7 +56,7 @@ def test_honest_implementations_stay_within_their_budgets():
     assert "every r is within 1" in render(soaked)
 
 
-def test_a_dishonest_implementation_is_reported_with_the_problem():
+def test_a_incorrect_implementation_is_reported_with_the_problem():
     soaked = judge_numbers(of("numpy-direct", UNSCALED), range(200), seed=3)
     assert {name for name, _, _ in soaked.beyond} == {UNSCALED}
     worst = max(soaked.beyond.values(), key=lambda extreme: extreme.distribution.max)

@@ -12,16 +12,16 @@ from conformance.checks.one_changed import one_changed
 from conformance.features.bias import BIASES
 from conformance.features.mask import MASKS
 from conformance.golden_tool.definitions import FILE_OF_AREA
-from conformance.inputs import AttentionInputs, SinusoidalInputs
 from conformance.oracle import expect
 from conformance.problem import MultiHeadProblem, Problem, parse
+from conformance.problem.inputs import AttentionInputs, SinusoidalInputs
 from conformance.specification import WITHDRAWN, conventions, render, requirements
 from conformance.specification.few import few
-from conformance.specification.model import AREAS, CHECKS
+from conformance.specification.requirement import AREAS, CHECKS
 from conformance.values import materialise
-from conformance.values.edits import EDITS
-from conformance.values.laws import LAWS
-from conformance.values.multihead_edits import MULTI_HEAD_EDITS
+from conformance.values.distributions import DISTRIBUTIONS
+from conformance.values.multihead_transformations import MULTI_HEAD_TRANSFORMATIONS
+from conformance.values.transformations import TRANSFORMATIONS
 
 DESIGNED = [
     (requirement, problem) for requirement in requirements().values() for problem in requirement.designed()
@@ -82,13 +82,15 @@ def test_every_designed_problem_materialises_and_has_a_finite_budget():
     special = {"put-query", "put-key", "put-value", "hidden-key", "hidden-value"}
     for requirement, problem in DESIGNED:
         inputs = materialise(problem)
-        edits = set() if isinstance(inputs, SinusoidalInputs) else {edit.name for edit in problem.edits}
+        transformations = (
+            set() if isinstance(inputs, SinusoidalInputs) else {transformation.name for transformation in problem.transformations}
+        )
         finite = all(np.isfinite(array.astype(np.float64)).all() for name, array in inputs.arrays().items() if name != "bias")
-        assert finite or edits & special, f"{requirement.id}: {problem.text}"
-        expected = expect(inputs, "eager")
+        assert finite or transformations & special, f"{requirement.id}: {problem.text}"
+        expected = expect(inputs, "unfused")
         judged = np.broadcast_to(expected.judged, expected.output.shape)
         assert judged.any() or not requirement.judges_values, f"{requirement.id}: nothing is judged in {problem.text}"
-        if not edits & special:
+        if not transformations & special:
             assert np.isfinite(expected.output[judged].astype(np.float64)).all()
             assert np.isfinite(expected.budget[judged]).all()
             assert (expected.budget[judged] > 0).all()
@@ -117,15 +119,20 @@ def test_every_recipe_is_used_by_a_designed_case_or_a_draw():
     used |= {name for each in stale for _, problem in one_changed(each, materialise(each)) for name in _recipes(problem)}
     for requirement in requirements().values():
         drawn = requirement.random
-        for field in ("laws", "masks", "biases", "edits"):
+        for field in ("laws", "masks", "biases", "transformations"):
             used |= {text.split(".")[0] for text in getattr(drawn, field, ()) if text}
-    for book in (LAWS, MASKS, BIASES, EDITS, MULTI_HEAD_EDITS):
+    for book in (DISTRIBUTIONS, MASKS, BIASES, TRANSFORMATIONS, MULTI_HEAD_TRANSFORMATIONS):
         # these are there for questions about conventions, and for golden cases
         assert set(book.names()) - used <= {"hidden-key", "hidden-value", "suffix", "all-but-one", "one-tensor"}, book.field
 
 
 def _recipes(problem: Problem) -> list[str]:
-    recipes = [problem.values, getattr(problem, "mask", None), getattr(problem, "bias", None), *getattr(problem, "edits", ())]
+    recipes = [
+        problem.values,
+        getattr(problem, "mask", None),
+        getattr(problem, "bias", None),
+        *getattr(problem, "transformations", ()),
+    ]
     return [recipe.name for recipe in recipes if recipe is not None]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.exit_codes import ExitCode
 from conformance.records import read_records
+from conformance.system.exit_codes import ExitCode
 from tests.fakes import named
 from tests.support import runs
 from tests.support.commands import PATIENCE
@@ -60,9 +60,9 @@ def test_every_command_ends_in_order_when_its_output_cannot_be_written(records: 
         "--no-such-option": 2,
     }
     started = [shell(words, ">/dev/full", records.parent) for words in commands]
-    for (words, due), process in zip(commands.items(), started, strict=True):
+    for (words, expected), process in zip(commands.items(), started, strict=True):
         code, _, err = ended(process)
-        assert code == due, (words, err)
+        assert code == expected, (words, err)
         told = "The output cannot be written: No space left on device."
         assert err.count(told) == (words not in ("report nowhere.jsonl", "--no-such-option")), words
     made = {"report.html", "merged.jsonl", "badges/fine.json", "mine.py"}
@@ -95,7 +95,7 @@ def test_a_mistake_is_told_on_output_where_error_output_cannot_be_written(tmp_pa
 
 @pytest.mark.parametrize("redirection", [">&-", "| head -1", ">/dev/full", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
 def test_a_run_goes_on_to_its_end_though_nobody_reads_it(redirection: str, tmp_path: Path) -> None:
-    words = f"run --implementation {shlex.quote(named('honest'))} --tier quick --no-timing -n 1 -k ATT-SCALE-00"
+    words = f"run --implementation {shlex.quote(named('correct'))} --tier quick --no-timing -n 1 -k ATT-SCALE-00"
     code, _, err = ended(shell(words, redirection, tmp_path))
     assert code == ExitCode.AS_EXPECTED, err
     run = read_records(tmp_path / "reports" / "records.jsonl")

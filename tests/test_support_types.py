@@ -4,14 +4,13 @@ import dataclasses
 
 import pytest
 
-from conformance import registry
-from conformance.adapter import Support
-from conformance.declarations import demand_sense
+from conformance.adapter import Support, registry
+from conformance.adapter.declarations import demand_sense
+from conformance.adapter.support_types import EXAMPLES
 from conformance.errors import UsageError
-from conformance.support_types import EXAMPLES
 
 FIELDS = [field.name for field in dataclasses.fields(Support)]
-# What may be told of a value that is wrong, none of which is of the due type anywhere.
+# What may be told of a value that is wrong, none of which is of the expected type anywhere.
 WRONG = (2.5, b"x", object(), {1: 2}, [None], (("a",),), lambda: None, {"mask": None}, {"mask": {}})
 
 
@@ -88,7 +87,7 @@ def test_a_ready_implementation_is_held_to_it_too(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "from conformance.adapter import Implementation, Support\n"
-        "from conformance.registry import frameworks\n"
+        "from conformance.adapter.registry import frameworks\n"
         "def attention(query, key, value): ...\n"
         "mine = Implementation('mine', attention, Support(dtypes='float32'), frameworks()['numpy'])\n"
     )

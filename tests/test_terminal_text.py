@@ -7,8 +7,8 @@ import pytest
 
 import conformance
 from conformance.errors import LONGEST_SENTENCE, UsageError, cut, quoted
-from conformance.exit_codes import ExitCode
-from conformance.terminal_text import UNPRINTABLE, cleaned
+from conformance.system.exit_codes import ExitCode
+from conformance.system.terminal_text import UNPRINTABLE, cleaned
 from tests.support import runs
 from tests.support.commands import invoke
 from tests.support.hostile_records import TEXT, hostile_run
@@ -16,11 +16,11 @@ from tests.support.hostile_records import TEXT, hostile_run
 PACKAGE = Path(conformance.__file__).parent
 # Where something is printed that is no text of others, or is printed by pytest or rich: with the reason.
 PRINTERS = {
-    "terminal_text.py": "say",
-    "interruption.py": "a fixed sentence, from a signal handler",
+    "system/terminal_text.py": "say",
+    "system/interruption.py": "a fixed sentence, from a signal handler",
     "timing/bench.py": "rich's console, of cleaned text",
-    "session/progress.py": "numbers",
-    "streams.py": "one sentence, cleaned by command.py",
+    "run/session/progress.py": "numbers",
+    "system/streams.py": "one sentence, cleaned by command.py",
 }
 
 
@@ -95,7 +95,7 @@ def test_annotations_are_still_obeyed(files: dict[str, Path], tmp_path: Path) ->
     "words",
     [
         ("report", "\x1b[31m\u202e"),
-        ("repro", "\x1b[2J", "--implementation", "numpy-einsum"),
+        ("reproduce", "\x1b[2J", "--implementation", "numpy-einsum"),
         ("explain", "::error::x\n::error::y"),
         ("describe", "no\x1b[1msuch"),
         ("\n::error::x",),
@@ -113,11 +113,21 @@ def test_mistakes_are_told_in_cleaned_text(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("repro", "{}", "--implementation", "numpy-einsum"),
-        ("repro", "attention {}=1", "--implementation", "numpy-einsum"),
-        ("repro", "attention values={}", "--implementation", "numpy-einsum"),
-        ("repro", "attention batch=1 heads=1 length=2 width=2 dtype={} values=gaussian.1#1", "--implementation", "numpy-einsum"),
-        ("repro", "attention batch=1 heads=1 length=2 width=2 dtype=float32 values={}.1#1", "--implementation", "numpy-einsum"),
+        ("reproduce", "{}", "--implementation", "numpy-einsum"),
+        ("reproduce", "attention {}=1", "--implementation", "numpy-einsum"),
+        ("reproduce", "attention values={}", "--implementation", "numpy-einsum"),
+        (
+            "reproduce",
+            "attention batch=1 heads=1 length=2 width=2 dtype={} values=gaussian.1#1",
+            "--implementation",
+            "numpy-einsum",
+        ),
+        (
+            "reproduce",
+            "attention batch=1 heads=1 length=2 width=2 dtype=float32 values={}.1#1",
+            "--implementation",
+            "numpy-einsum",
+        ),
         ("explain", "{}"),
         ("explain", "GOLD-{}"),
         ("describe", "{}"),
@@ -157,7 +167,7 @@ def test_all_printing_goes_through_one_function() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("print", "echo", "secho"):
                 found.add(path.relative_to(PACKAGE).as_posix())
-    assert found <= set(PRINTERS), "use conformance.terminal_text.say"
+    assert found <= set(PRINTERS), "use conformance.system.terminal_text.say"
 
 
 def test_every_character_that_acts_is_known_to_the_pattern() -> None:

@@ -6,22 +6,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from conformance import judging, registry
-from conformance.adapter import Implementation, Support
+from conformance.adapter import Implementation, Support, registry
+from conformance.adapter.loading import known_of
 from conformance.expectations import no_expectations
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.loading import known_of
+from conformance.harness.subject import Subject
+from conformance.judging import judge as judging
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.operations import operations
 from conformance.problem import parse
 from conformance.records import Timing, decode, encode
 from conformance.timing import SUITES, TIMED, Roster, cost_table, measure
-from conformance.timing.contest import Shape, contest
+from conformance.timing.contest import TimedProblem, contest
 from conformance.timing.cost import harness_cost, profile
 from conformance.timing.flops import bytes_of, flops, flops_of
 from conformance.timing.rates import Rates
 from conformance.values import materialise
-from conformance.verdict import Outcome
 from tests import hostile
 from tests.support.clocks import Clocked
 from tests.support.contests import contender, held
@@ -43,7 +43,7 @@ def timings_of(*implementations):
     """Timings of one contest in this process, the baseline's among them."""
     taking_part = {i.name: i for i in (*implementations, registry.builtin()[BASELINE])}
     lines = contest(
-        Shape("cpu-small", "tiny", TINY),
+        TimedProblem("cpu-small", "tiny", TINY),
         [Subject(i) for i in taking_part.values()],
         BASELINE,
         judge=Judge(),

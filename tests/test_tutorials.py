@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from conformance.harness import Subject
-from conformance.inputs import Weights
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
-from conformance.verdict import Outcome
+from conformance.problem.inputs import Weights
 from tests.support.builtin import ALL, call, identity_weights, judge_all, tokens, usable
 
 
@@ -58,7 +58,7 @@ def test_document_000_takes_its_root_in_float32():
 
 
 @pytest.mark.parametrize("name", ["document-000-multi-head", "document-001-attention", "document-003-multi-head"])
-def test_the_tutorials_finite_fill_averages_empty_rows_and_does_not_fit_float16(name):
+def test_the_tutorials_finite_fill_averages_fully_masked_rows_and_does_not_fit_float16(name):
     implementation = usable(name)
     x, mask = tokens(), np.array([[False, False], [True, True]])
     output = call(implementation, x, x, x, identity_weights(True), num_heads=1, mask=mask)

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.known import known
+from conformance.adapter import Implementation, Support, registry
+from conformance.adapter.known import known
 from conformance.records import Unrun, decode
-from conformance.workers.afterwards import unrun
+from conformance.run.workers.afterwards import unrun
 from tests.support.commands import PATIENCE, run_command
 
 HEAD = """
@@ -114,7 +113,7 @@ def test_where_all_was_run_that_is_said_early_in_whatever_folder(tmp_path):
     folder.mkdir()
     record = found(folder, PLAIN)
     assert record.lines == (f"{folder / 'mine.py'}: every line of what is called was run, in every branch.",)
-    assert 0 < record.problems < record.due
+    assert 0 < record.problems < record.expected
 
 
 def test_what_it_calls_in_the_same_folder_is_measured_too_and_libraries_are_not(tmp_path):
@@ -158,7 +157,7 @@ def test_time_is_limited(tmp_path):
         "    group =", "    if key.shape[2] == 0:\n        return None\n    import time; time.sleep(1.0)\n    group ="
     )
     record = found(tmp_path, slow, seconds=1.0)
-    assert record.problems < record.due and record.lines[-1].startswith("Time was up after ")
+    assert record.problems < record.expected and record.lines[-1].startswith("Time was up after ")
     assert len(record.blocks) == 1
 
 

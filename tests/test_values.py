@@ -1,24 +1,25 @@
-"""Values: the same bits everywhere and for ever under one version, and laws, masks and edits that do what they say."""
+"""Values: the same bits everywhere and for ever under one version, and distributions, masks and transformations that do what they
+say."""
 
 import hashlib
 
 import numpy as np
 import pytest
 
-from conformance.dtypes import DTYPES
 from conformance.errors import ProblemError
 from conformance.features.bias import BIASES
 from conformance.features.mask import MASKS
-from conformance.given import memory_of
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.harness.given import memory_of
+from conformance.numerics.dtypes import DTYPES
+from conformance.numerics.philox import Stream
 from conformance.oracle import expect
-from conformance.philox import Stream
 from conformance.problem import LAYOUTS, MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, parse
+from conformance.problem.inputs import AttentionInputs, Inputs
+from conformance.problem.visibility import visible_pairs
 from conformance.values import materialise
-from conformance.values.edits import EDITS
-from conformance.values.laws import LAWS
-from conformance.values.multihead_edits import MULTI_HEAD_EDITS
-from conformance.visibility import visible_pairs
+from conformance.values.distributions import DISTRIBUTIONS
+from conformance.values.multihead_transformations import MULTI_HEAD_TRANSFORMATIONS
+from conformance.values.transformations import TRANSFORMATIONS
 from tests.support.pinned_recipes import PINNED
 
 SHAPE = "attention batch=2 heads=4/2 length=5/7 width=8/7 dtype=float32"
@@ -33,26 +34,26 @@ def problems() -> dict[str, Problem]:
     found: dict[str, Problem] = {}
     base = parse(f"{SHAPE} values=gaussian.1#3")
     assert isinstance(base, AttentionProblem)
-    for name in LAWS.names():
-        found[f"law {name}"] = base.but(values=Recipe(name, 3))
+    for name in DISTRIBUTIONS.names():
+        found[f"distribution {name}"] = base.but(values=Recipe(name, 3))
     for name in MASKS.names():
         found[f"mask {name}"] = base.but(mask=Recipe(name, 5, "bhqk", 3.0 if name == "first-tile" else None))
     for name in BIASES.names():
         found[f"bias {name}"] = base.but(bias=Recipe(name, 5, "bhqk", 3.0 if name == "first-tile" else None))
     masked = base.but(mask=Recipe("right-padding", 6, "b11k"))
-    for name in EDITS.names():
+    for name in TRANSFORMATIONS.names():
         shape = {"kv_heads": 4, "key_length": 5, "value_width": 8} if name == "one-tensor" else {}
         biased = {"bias": Recipe("gaussian", 5, "qk")} if name == "middle-bias" else {}
-        found[f"edit {name}"] = masked.but(edits=(Recipe(name, 7),), **shape, **biased)
+        found[f"transformation {name}"] = masked.but(transformations=(Recipe(name, 7),), **shape, **biased)
     multi = parse(MULTI_HEAD)
     assert isinstance(multi, MultiHeadProblem)
     found["multi-head"] = multi
     found["multi-head shared"] = multi.but(weights="shared")
-    for name in MULTI_HEAD_EDITS.names():
+    for name in MULTI_HEAD_TRANSFORMATIONS.names():
         fields = {"source": "cross"} if name in ("hidden-key", "hidden-value") else {}
         if name == "middle-mask":
             fields["mask"] = Recipe("random", 5, "qk")
-        found[f"multi-head edit {name}"] = multi.but(edits=(Recipe(name, 7),), **fields)
+        found[f"multi-head transformation {name}"] = multi.but(transformations=(Recipe(name, 7),), **fields)
     return found
 
 
@@ -89,7 +90,7 @@ def test_streams_are_distributed_as_they_say():
         assert (order != np.arange(count)).any()
 
 
-# --------------------------------------------------------------------------------------------------------------- laws
+# --------------------------------------------------------------------------------------------------------------- distributions
 
 
 def scores(inputs: AttentionInputs) -> np.ndarray:
@@ -108,7 +109,7 @@ def scores(inputs: AttentionInputs) -> np.ndarray:
         ("large-products.1*100000.0", "float16", 1e5 / np.sqrt(8)),
     ],
 )
-def test_laws_of_far_scores_put_them_where_they_say_with_ordinary_differences(values, dtype, near):
+def test_distributions_of_far_scores_put_them_where_they_say_with_ordinary_differences(values, dtype, near):
     inputs = materialise(parse(f"attention batch=2 heads=2 length=5/30 width=8 dtype={dtype} values={values}#1"))
     found = scores(inputs)
     assert np.abs(found / near - 1).max() < 0.01
@@ -183,7 +184,7 @@ def test_a_mask_that_would_hide_everything_is_refused():
         materialise(parse(f"{SHAPE} values=gaussian.1#1 mask=first-tile.1:qk*7.0#0"))
 
 
-# -------------------------------------------------------------------------------------------------------------- edits
+# -------------------------------------------------------------------------------------------------------------- transformations
 
 
 def output(text: str) -> np.ndarray:
@@ -191,21 +192,21 @@ def output(text: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "edit", ["permute-keys", "duplicate-keys", "negate-query-and-key", "hidden-value", "hidden-key", "loud-hidden"]
+    "transformation", ["permute-keys", "duplicate-keys", "negate-query-and-key", "hidden-value", "hidden-key", "loud-hidden"]
 )
-def test_edits_that_must_not_move_the_output_do_not(edit):
+def test_transformations_that_must_not_move_the_output_do_not(transformation):
     text = f"{SHAPE} values=spread.1#1 mask=right-padding.1:b11k#6"
-    np.testing.assert_allclose(output(f"{text} edits={edit}.1#3"), output(text), rtol=1e-12, atol=1e-12)
-    assert digest(materialise(parse(f"{text} edits={edit}.1#3"))) != digest(materialise(parse(text)))
+    np.testing.assert_allclose(output(f"{text} edits={transformation}.1#3"), output(text), rtol=1e-12, atol=1e-12)
+    assert digest(materialise(parse(f"{text} edits={transformation}.1#3"))) != digest(materialise(parse(text)))
 
 
 @pytest.mark.parametrize(
-    ("edit", "axis", "kept"),
+    ("transformation", "axis", "kept"),
     [("perturb-batch.1*1.0", 0, [0]), ("perturb-head.1*1.0", 1, [0, 1]), ("perturb-query.1*2.0", 2, [0, 1, 3, 4])],
 )
-def test_edits_of_one_part_move_that_part_only(edit, axis, kept):
+def test_transformations_of_one_part_move_that_part_only(transformation, axis, kept):
     text = f"{SHAPE} values=spread.1#1"
-    before, after = output(text), output(f"{text} edits={edit}#3")
+    before, after = output(text), output(f"{text} edits={transformation}#3")
     moved = [i for i in range(before.shape[axis]) if i not in kept]
     assert np.array_equal(np.take(before, kept, axis), np.take(after, kept, axis))
     assert (np.take(before, moved, axis) != np.take(after, moved, axis)).all()
@@ -241,30 +242,30 @@ def test_special_numbers_stand_where_they_are_put():
     assert (np.signbit(zeros.key) & (zeros.key == 0)).any()
 
 
-def test_multi_head_edits():
+def test_multi_head_transformations():
     text = MULTI_HEAD
     np.testing.assert_allclose(output(f"{text} edits=permute-heads.1#1"), output(text), atol=1e-12)
     np.testing.assert_array_equal(output(f"{text} edits=batch-row.1*0.0#1"), output(text)[:1])
     loud = output(f"{text} edits=loud-hidden.1#1")
     assert np.array_equal(loud[0, :3], output(text)[0, :3])
     assert not np.array_equal(loud[0, 3:], output(text)[0, 3:])
-    for edit in ("loud-hidden", "low-visible", "suffix"):
-        inputs = materialise(parse(f"{text} edits={edit}.1#1"))
+    for transformation in ("loud-hidden", "low-visible", "suffix"):
+        inputs = materialise(parse(f"{text} edits={transformation}.1#1"))
         assert inputs.query is inputs.key is inputs.value
 
 
 def test_what_multi_head_attention_hides_does_not_move_its_output():
     text = MULTI_HEAD.replace("source=self", "source=cross")
-    for edit in ("hidden-key", "hidden-value", "loud-hidden"):
-        inputs = materialise(parse(f"{text} edits={edit}.1#1"))
+    for transformation in ("hidden-key", "hidden-value", "loud-hidden"):
+        inputs = materialise(parse(f"{text} edits={transformation}.1#1"))
         assert any(not np.array_equal(array, materialise(parse(text)).arrays()[name]) for name, array in inputs.arrays().items())
-        np.testing.assert_array_equal(output(f"{text} edits={edit}.1#1"), output(text))
+        np.testing.assert_array_equal(output(f"{text} edits={transformation}.1#1"), output(text))
 
 
-@pytest.mark.parametrize("edit", ["hidden-key", "hidden-value"])
-def test_self_attention_has_no_key_or_value_of_its_own_to_hide(edit):
+@pytest.mark.parametrize("transformation", ["hidden-key", "hidden-value"])
+def test_self_attention_has_no_key_or_value_of_its_own_to_hide(transformation):
     with pytest.raises(ProblemError, match="need source=cross"):
-        materialise(parse(f"{MULTI_HEAD} edits={edit}.1#1"))
+        materialise(parse(f"{MULTI_HEAD} edits={transformation}.1#1"))
 
 
 @pytest.mark.parametrize("source", ["self", "cross"])
@@ -291,10 +292,10 @@ def test_low_visible_lowers_the_scores_that_the_projections_make(amount, weights
         assert np.abs(found[row, :, :, seen:]).max() < 100
 
 
-@pytest.mark.parametrize("law", ["heavy.1#1", "gaussian.1*2.0#1"])
-def test_positions_are_added_to_an_x_of_one_law(law):
+@pytest.mark.parametrize("distribution", ["heavy.1#1", "gaussian.1*2.0#1"])
+def test_positions_are_added_to_an_x_of_one_distribution(distribution):
     with pytest.raises(ProblemError, match="gaussian only"):
-        materialise(parse(f"sinusoidal_encoding length=4 width=6 dtype=float32 batch=2 values={law}"))
+        materialise(parse(f"sinusoidal_encoding length=4 width=6 dtype=float32 batch=2 values={distribution}"))
 
 
 def test_low_visible_needs_a_channel_for_each_head():
@@ -366,7 +367,7 @@ def test_masks_and_biases_are_laid_out_and_say_the_same(layout, form):
         assert array.flags.c_contiguous is False or 1 in array.shape[-2:]
 
 
-def test_an_edit_that_changes_lengths_is_refused_beside_causal() -> None:
+def test_an_transformation_that_changes_lengths_is_refused_beside_causal() -> None:
     text = "attention batch=1 heads=1 length=5/7 width=4 dtype=float32 values=gaussian.1#0 {}edits=duplicate-keys.1#0"
     assert materialise(parse(text.format(""))).key.shape[2] == 14
     with pytest.raises(ProblemError, match="does not go with causal"):

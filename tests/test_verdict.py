@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from conformance import reports
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.page import make_page
 from conformance.records import Counts, Item, Line, Run, read_records
 from conformance.reports.causes import causes, unexplained
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
@@ -94,7 +94,7 @@ def test_a_profile_is_named_only_where_it_would_pass(tmp_path: Path) -> None:
         (1.5, "declare dtypes without float64."),
     ):
         accuracy = (
-            *runs.accuracy(1e6, dtype="float64", profile="eager"),
+            *runs.accuracy(1e6, dtype="float64", profile="unfused"),
             *runs.accuracy(largest, dtype="float64", profile="soft32"),
         )
         first = next(place for place, line in enumerate(lines) if isinstance(line, Item))
@@ -104,11 +104,11 @@ def test_a_profile_is_named_only_where_it_would_pass(tmp_path: Path) -> None:
 
 
 def test_another_dtype_that_is_returned_is_named(tmp_path: Path) -> None:
-    message = "The output is float32, due is bfloat16."
+    message = "The output is float32, expected bfloat16."
     run = made(tmp_path, *failing_where(lambda r, dtype, t: dtype == "bfloat16", "WRONG_DTYPE", message=message))
     assert reports.lines(run)[1] == (
-        "All 12 unexpected failures are in bfloat16 alone: float32 is returned, bfloat16 is due: convert the output, or declare "
-        "dtypes without bfloat16."
+        "All 12 unexpected failures are in bfloat16 alone: float32 is returned, bfloat16 is expected: convert the output, or "
+        "declare dtypes without bfloat16."
     )
 
 

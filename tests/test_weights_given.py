@@ -7,20 +7,19 @@ import numpy as np
 import pytest
 from conformance.implementations.numpy_ import FRAMEWORK, direct, multi_head
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.declarations import unknown_words
-from conformance.describe import describe
+from conformance.adapter import Implementation, Support, registry
+from conformance.adapter.declarations import unknown_words
+from conformance.commands.describe import describe
 from conformance.errors import Unsupported
-from conformance.harness import Subject
-from conformance.inputs import Weights
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
+from conformance.problem.inputs import Weights
 from conformance.records import implementation_entry
 from conformance.timing.contender import Contender
 from conformance.timing.contest import clock_of
 from conformance.timing.shapes import TIMED
-from conformance.verdict import Outcome
 from tests.support.items import run_item
 
 BIASES = tuple(field.name for field in fields(Weights) if field.name.endswith("_bias"))
@@ -74,7 +73,7 @@ def test_a_layer_is_given_what_it_cannot_do_without(name, projection, output):
     judgement = Judge().values(subject, problem)
     assert judgement.verdict.outcome is Outcome.PASS, (judgement.route, judgement.verdict)
     if output == "none":
-        assert "no-output-projection=identity" in judgement.route, "reported as composed"
+        assert "no-output-projection=identity" in judgement.route, "reported as emulated"
 
 
 def test_routes_may_be_limited():

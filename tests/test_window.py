@@ -5,15 +5,15 @@ import pytest
 from conformance.implementations.numpy_ import direct
 
 from conformance.adapter import Implementation, Support
+from conformance.adapter.registry import frameworks
 from conformance.errors import ProblemError
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.oracle import exact, truth_of
 from conformance.problem import parse
-from conformance.registry import frameworks
+from conformance.problem.visibility import visible_pairs
 from conformance.specification import requirements
 from conformance.values import materialise
-from conformance.visibility import visible_pairs
 
 SQUARE = "attention batch=1 heads=1 length=6 width=4 dtype=float32 values=spread.1#1"
 WIDE = SQUARE.replace("length=6", "length=3/6")

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from conformance.implementations.numpy_ import FRAMEWORK, direct
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.declarations import unknown_words
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.adapter import Implementation, Support, registry
+from conformance.adapter.declarations import unknown_words
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.problem import parse
-from conformance.workers.kept import kept
-from conformance.world import given_arguments, outside
+from conformance.run.workers.kept import kept
+from conformance.system.world import given_arguments, outside
 from tests.support.commands import run_command
 
 LOOKING = """
@@ -85,7 +84,7 @@ def test_a_library_sees_a_plain_program_whatever_the_processes(tmp_path: Path, e
     [
         ("smoke", "mine.py:attention"),
         ("describe", "mine.py:attention"),
-        ("repro", PROBLEM.text, "--implementation", "mine.py:attention"),
+        ("reproduce", PROBLEM.text, "--implementation", "mine.py:attention"),
         ("bench", "--implementation", "mine.py:attention", "--suite", "cpu-small", "--passes", "forward", "--no-growth"),
     ],
     ids=lambda words: words[0],

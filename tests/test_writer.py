@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Case, Header, Item, RecordWriter, decode, encode, read_records
-from conformance.records.model import LISTS
-from conformance.verdict import Outcome
+from conformance.records.record_types import LISTS
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 
 NAMES = ("fine", "flawed")

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
-from conformance.inputs import Inputs
+from conformance.judging.verdict import judge
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.numerics.profiles import TIGHTEST_FIRST
 from conformance.operations import operation_of
 from conformance.oracle import Expected, expect
-from conformance.oracle.profiles import TIGHTEST_FIRST
 from conformance.problem import Problem
+from conformance.problem.inputs import Inputs
 from conformance.values import materialise
-from conformance.verdict import judge
 
 LEAST_RATIO = 10.0  # error / budget that a null model must reach
 LEAST_RATIO_BFLOAT16 = 3.0  # for values drawn at random in bfloat16

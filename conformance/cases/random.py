@@ -13,7 +13,7 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 from conformance.cases.strategies import Example
 from conformance.cases.strategies import examples as strategy
 from conformance.problem import Problem
-from conformance.specification.model import Requirement
+from conformance.specification.requirement import Requirement
 
 FREE_SHARE = 4  # one example in free shapes for so many of the palette
 

@@ -2,8 +2,8 @@
 
 What is drawn is small whole numbers: an index into each list of choices, sizes, a seed. Arrays come later, from the problem's
 text. The variants of a description share whatever a compiling framework compiles for (shapes, dtype, mask form, alignment)
-and differ in value law, mask kind, edit, scale and seeds, so that one description, which costs Hypothesis half a millisecond,
-is worth several problems.
+and differ in value distribution, mask kind, transformation, scale and seeds, so that one description, which costs Hypothesis half
+a millisecond, is worth several problems.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from conformance.numerics.philox import Stream
 from conformance.operations import operation_of
-from conformance.philox import Stream
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.draw import AnyDraw, Draw, MultiHeadDraw, SinusoidalDraw
 from conformance.specification.palette import MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES, SINUSOIDAL_SIZES
@@ -76,7 +76,7 @@ def _attention_choices(draw: Draw) -> dict[str, Sequence[Any]]:
         "form": draw.forms if True in masked else ("",),
         "bias": biased,
         "bias_form": draw.bias_forms if True in biased else ("",),
-        "turn": range(_turns(draw.laws, draw.masks, draw.biases, draw.edits)),
+        "turn": range(_turns(draw.distributions, draw.masks, draw.biases, draw.transformations)),
         **dict(draw.further),
     }
 
@@ -92,18 +92,18 @@ def _turns(*lists: Sequence[Any]) -> int:
 
 def _attention_problem(draw: Draw, sizes: Sizes, chosen: Mapping[str, Any], seed: int, variant: int) -> AttentionProblem:
     turn, number = chosen["turn"] + variant, seed * VARIANTS + variant
-    edit = _pick(draw.edits, turn)
+    transformation = _pick(draw.transformations, turn)
     return AttentionProblem(
         **sizes,
         dtype=chosen["dtype"],
-        values=_recipe(_pick(draw.laws, turn), number),
+        values=_recipe(_pick(draw.distributions, turn), number),
         mask=_recipe(_pick(tuple(filter(None, draw.masks)), turn), number, chosen["form"]) if chosen["mask"] else None,
         bias=_recipe(_pick(tuple(filter(None, draw.biases)), turn), number, chosen["bias_form"]) if chosen["bias"] else None,
         causal=chosen["causal"],
         key_lengths=_lengths(sizes, number) if draw.key_lengths else None,
         scale=_pick(draw.scales, turn),
         layout=chosen["layout"],
-        edits=(_recipe(edit, number),) if edit else (),
+        transformations=(_recipe(transformation, number),) if transformation else (),
         **_further(draw, chosen, number),
     )
 
@@ -211,7 +211,7 @@ def _multi_head_choices(draw: MultiHeadDraw) -> dict[str, Sequence[Any]]:
         "causal": draw.causal,
         "mask": masked,
         "form": draw.forms if True in masked else ("",),
-        "turn": range(_turns(draw.masks, draw.edits)),
+        "turn": range(_turns(draw.masks, draw.transformations)),
         **dict(draw.further),
     }
 
@@ -220,7 +220,7 @@ def _multi_head_problem(
     draw: MultiHeadDraw, sizes: Sizes, chosen: Mapping[str, Any], seed: int, variant: int
 ) -> MultiHeadProblem:
     turn, number = chosen["turn"] + variant, seed * VARIANTS + variant
-    edit = _pick(draw.edits, turn)
+    transformation = _pick(draw.transformations, turn)
     return MultiHeadProblem(
         **sizes,
         dtype=chosen["dtype"],
@@ -232,7 +232,7 @@ def _multi_head_problem(
         mask=_recipe(_pick(tuple(filter(None, draw.masks)), turn), number, chosen["form"]) if chosen["mask"] else None,
         causal=chosen["causal"],
         key_lengths=_lengths(sizes, number) if draw.key_lengths else None,
-        edits=(_recipe(edit, number),) if edit else (),
+        transformations=(_recipe(transformation, number),) if transformation else (),
         **_further(draw, chosen, number),
     )
 

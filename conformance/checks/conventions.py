@@ -1,27 +1,27 @@
 """Observing a convention on an implementation, and what to make of the answer."""
 
 from conformance.expectations import ImplementationExpectations, Status
-from conformance.harness import Subject
-from conformance.records.model import Convention
+from conformance.harness.subject import Subject
+from conformance.records.record_types import ConventionResult
 from conformance.specification import conventions
-from conformance.specification.model import Convention as Question
 from conformance.specification.observing import MIXED, Observation
+from conformance.specification.requirement import Convention as Question
 
 
-def observe_convention(subject: Subject, identifier: str, expectations: ImplementationExpectations) -> Convention:
+def observe_convention(subject: Subject, identifier: str, expectations: ImplementationExpectations) -> ConventionResult:
     """What is declared beside what is observed, and whether that is as it should be: an answer that interfaces may have, the same
     everywhere, and the declared one; or what the expectations state."""
     declared = subject.implementation.support.conventions.get(identifier)
     question, seen = conventions()[identifier], subject.observation(identifier)
     if seen is None:
         status = expectations.judge_answer(identifier, None, sound=True)
-        return Convention(
+        return ConventionResult(
             id=identifier, implementation=subject.implementation.name, declared=declared, observed=None, agrees=None,
             status=status.word, reason=status.reason, message="The implementation does not offer what the question needs.",
         )  # fmt: skip
     agrees = None if declared is None else declared == seen.answer
     status = expectations.judge_answer(identifier, seen.answer, sound=seen.answer in question.legitimate and agrees is not False)
-    return Convention(
+    return ConventionResult(
         id=identifier, implementation=subject.implementation.name, declared=declared, observed=seen.answer, agrees=agrees,
         status=status.word, reason=status.reason, where=dict(seen.where), message=_message(question, declared, seen, status),
     )  # fmt: skip

@@ -8,30 +8,30 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec import UNSET
 
-from conformance.accuracy import Accuracy
-from conformance.cases.golden import load_cases
+from conformance.adapter.known import reproduce_command
+from conformance.adapter.limits import largest_score
+from conformance.adapter.own_code import facts_of
+from conformance.adapter.parameters import parameter_features
 from conformance.cases.random import corpus, shrink
 from conformance.cases.strategies import VARIANTS, Example
 from conformance.checks.pictures import picture
 from conformance.checks.procedures import PROCEDURES
-from conformance.dtypes import DTYPES
+from conformance.checks.run_options import Effort
 from conformance.errors import Declined, LeftOut, ProblemError, Unsupported
 from conformance.expectations import ImplementationExpectations, Status
-from conformance.harness import Subject
-from conformance.judging import Judge, Judgement, worst
-from conformance.known import repro_command
-from conformance.limits import largest_score
-from conformance.own_sizes import facts_of
-from conformance.parameters import parameter_features
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge, Judgement, worst
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import DTYPES
 from conformance.problem import Problem
-from conformance.records.model import Case, Counts, DtypeResult, Item, StatusWord, Stratum
+from conformance.problem.returned import OUTPUT
+from conformance.records.accuracy import Accuracy
 from conformance.records.picture import Picture
-from conformance.returned import OUTPUT
-from conformance.run_options import Effort
+from conformance.records.record_types import Case, Counts, DtypeResult, Item, StatusWord, Stratum
 from conformance.specification.few import few
-from conformance.specification.model import Requirement
 from conformance.specification.palette import LARGEST
-from conformance.verdict import Outcome
+from conformance.specification.requirement import Requirement
+from conformance.values.golden import load_cases
 
 UNEXPECTED_RANDOM_FAILURES = 3  # after so many, the rest of the random cases is left out and the first is shrunk
 SHRINK_ATTEMPTS = 200
@@ -239,13 +239,13 @@ class ItemRun:
             budget=verdict.budget,
             status=status.word,
             reason=status.reason,
-            repro=self._again(problem) if verdict.outcome.is_failure else "",
+            repro=self._reproduced(problem) if verdict.outcome.is_failure else "",
             picture=self._picture(judgement) if verdict.outcome.is_failure else None,
             output=UNSET if verdict.output == OUTPUT or not verdict.outcome.is_failure else verdict.output,
         )
 
-    def _again(self, problem: Problem) -> str:
-        return repro_command(problem.text, self.subject.implementation, self.requirement.check)
+    def _reproduced(self, problem: Problem) -> str:
+        return reproduce_command(problem.text, self.subject.implementation, self.requirement.check)
 
     def _picture(self, judgement: Judgement) -> Picture | None:
         """For the first failures only: records stay small."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from conformance.inputs import Inputs
 from conformance.problem import Problem, Recipe
+from conformance.problem.inputs import Inputs
 
 FACTOR = 1.5  # by which a scale differs
 TURNS = 3  # changes of tensors to a problem where not all are made
@@ -19,15 +19,15 @@ def one_changed(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, Problem
     """
     if problem.values.name == "golden":  # of which there is no other
         return
-    if not problem.has("edits"):
+    if not problem.has("transformations"):
         yield "x", problem.but(values=replace(problem.values, seed=problem.values.seed + 2))
         return
     tensors = list(_tensors(problem, inputs))
     if problem.dtype != "float32":
         turn = problem.values.seed // 7 + len(problem.features)
         tensors = [tensors[(turn + number) % len(tensors)] for number in range(min(TURNS, len(tensors)))]
-    for edit, what in (*tensors, *_masking(inputs)):
-        yield what, problem.but(edits=(*problem.edits, Recipe(edit)))
+    for transformation, what in (*tensors, *_masking(inputs)):
+        yield what, problem.but(transformations=(*problem.transformations, Recipe(transformation)))
     if problem.key_lengths is not None:
         yield "one key length", problem.but(key_lengths=_shorter(problem.key_lengths))
     if problem.scale is not None:
@@ -35,8 +35,8 @@ def one_changed(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, Problem
 
 
 def _tensors(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, str]]:
-    """Edits of tensors and weights, each with what it changes; of arrays that are one object the first alone. A single element
-    of weights that heads share would make the heads differ, and is left alone."""
+    """Transformations of tensors and weights, each with what it changes; of arrays that are one object the first alone. A single
+    element of weights that heads share would make the heads differ, and is left alone."""
     seen: set[int] = set()
     for name in ("query", "key", "value"):
         array = getattr(inputs, name)

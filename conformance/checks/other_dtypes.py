@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from conformance.dtypes import round_to
 from conformance.errors import Unsupported
 from conformance.features.bias import FEATURE as BIAS
-from conformance.harness import Subject
-from conformance.judging import Failed, Judge, Judgement, expected_of
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed, Judge, Judgement, expected_of
+from conformance.judging.verdict import Outcome, Verdict, judge
+from conformance.numerics.dtypes import round_to
 from conformance.problem import Problem
-from conformance.verdict import Outcome, Verdict, judge
 
 WIDE = "float32"
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from conformance.inputs import Inputs
+from conformance.judging.verdict import Verdict, overflowed
 from conformance.oracle import Expected
+from conformance.problem.inputs import Inputs
+from conformance.problem.visibility import visible_pairs
 from conformance.records.picture import Cells, Picture
-from conformance.verdict import Verdict, overflowed
-from conformance.visibility import visible_pairs
 
 SIDE = 24  # rows and columns at most
 PAIRS = 1 << 22  # query-key pairs of a head; visibility is left out where there are more
@@ -20,7 +20,7 @@ Starts = np.ndarray
 
 
 def picture(output: np.ndarray, expected: Expected, inputs: Inputs, verdict: Verdict) -> Picture | None:
-    """The head of the worst element, or None where the output is not of the due shape or is empty."""
+    """The head of the worst element, or None where the output is not of the expected shape or is empty."""
     if output.shape != expected.shape or not expected.output.size:
         return None
     got = expected.rows_of(output).astype(np.float64)

@@ -11,20 +11,21 @@ from functools import partial
 
 import numpy as np
 
-from conformance.bias import biases
-from conformance.checks.beyond import is_beyond
-from conformance.checks.empty_rows import judge_empty_rows
+from conformance.adapter.limits import largest_score
+from conformance.adapter.routes import Route
+from conformance.checks.fully_masked_rows import judge_fully_masked_rows
 from conformance.checks.other_dtypes import check_bias_dtype, check_lengths_dtype
 from conformance.checks.several_calls import check_sequence, check_stale
-from conformance.dtypes import float_type
 from conformance.errors import Unsupported
-from conformance.harness import Subject
-from conformance.judging import Failed, Judge, Judgement, Run, agree
-from conformance.oracle.profiles import roundoffs
+from conformance.harness.subject import Subject
+from conformance.judging.judge import CompletedCall, Failed, Judge, Judgement, agree
+from conformance.judging.systematic_error import biases
+from conformance.judging.verdict import Outcome, Verdict, judge, judge_form
+from conformance.numerics.dtypes import float_type
+from conformance.numerics.profiles import roundoffs
 from conformance.problem import Problem
-from conformance.returned import LSE, OUTPUT, WEIGHTS
-from conformance.routes import Route
-from conformance.verdict import Outcome, Verdict, judge, judge_form
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.returned import LSE, OUTPUT, WEIGHTS
 
 REPETITIONS = 3
 Procedure = Callable[[Judge, Subject, Problem], list[Judgement]]
@@ -35,7 +36,8 @@ def check_values(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
 
 
 def check_exact(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """The output is the number that is due, to the last bit; problems of this check have such answers, and profiles hold them."""
+    """The output is the number that is expected, to the last bit; problems of this check have such answers, and profiles hold
+    them."""
     judgement = judging.values(subject, problem)
     if judgement.output is None or judgement.verdict.outcome is not Outcome.PASS:
         return [judgement]
@@ -50,7 +52,7 @@ def check_exact(judging: Judge, subject: Subject, problem: Problem) -> list[Judg
 
 def check_beyond(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
     """As values; but where numbers are beyond what algorithms hold, what is not finite, and rows of zeros, are the business of a
-    convention. Where infinity is due, that alone is."""
+    convention. Where infinity is expected, that alone is."""
     judgement = judging.values(subject, problem)
     verdict = judgement.verdict
     wrong = verdict.outcome in (Outcome.NONFINITE, Outcome.WRONG_VALUE)
@@ -165,15 +167,15 @@ def check_unbiased(judging: Judge, subject: Subject, problem: Problem) -> list[J
     return [judgement]
 
 
-def check_empty_rows(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
-    """What rows that see no key give, where the other rows are right; else those may be wrong for the same reason."""
+def check_fully_masked_rows(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
+    """What fully masked rows give, where the other rows are right; else those may be wrong for the same reason."""
     judgement = judging.values(subject, problem)
     if judgement.output is None:
         return [judgement]
     verdict = _unless_wrong(judgement.verdict)
     if judgement.verdict.outcome is Outcome.PASS:
         by_lse = bool(roundoffs(judgement.profile, judgement.problem.dtype).log_sum_exp)
-        verdict = judge_empty_rows(judgement.output, judging.inputs(judgement.problem), by_lse)
+        verdict = judge_fully_masked_rows(judgement.output, judging.inputs(judgement.problem), by_lse)
     return [replace(judgement, verdict=verdict)]
 
 
@@ -186,7 +188,7 @@ def _unless_wrong(verdict: Verdict) -> Verdict:
     return Verdict(Outcome.PASS, f"The {verdict.output} {itself} {verdict.outcome}, which other requirements judge.")
 
 
-def _copied(run: Run) -> dict[str, np.ndarray]:
+def _copied(run: CompletedCall) -> dict[str, np.ndarray]:
     """Its outputs, in memory of their own."""
     return {name: array.copy() for name, array in run.outputs.items()}
 
@@ -210,9 +212,24 @@ PROCEDURES: dict[str, Procedure] = {
     "untouched": check_untouched,
     "unaliased": check_unaliased,
     "unbiased": check_unbiased,
-    "empty-rows": check_empty_rows,
+    "empty-rows": check_fully_masked_rows,
     "bias-dtype": check_bias_dtype,
     "lengths-dtype": check_lengths_dtype,
     LSE: partial(check_output, output=LSE),
     WEIGHTS: partial(check_output, output=WEIGHTS),
 }
+
+
+_SHARES = 2.0**9  # an online sum that rescales lazily holds up to so many times the mean
+_LOG2_E = 1.4426950408889634
+
+
+def is_beyond(inputs: AttentionInputs) -> bool:
+    """Whether V is so near the largest number that sums of it overflow; or scores s so large that 2^(s·c − m·c), c = log₂ e, does
+    where the product m·c was rounded: |m|·c times the unit roundoff is then more than the largest exponent."""
+    dtype = inputs.query.dtype.name
+    work = float_type(dtype if dtype == "float64" else "float32")
+    if float(np.abs(inputs.value.astype(np.float64)).max(initial=0.0)) > work.largest / _SHARES:
+        return True
+    scale = 1.0 / np.sqrt(inputs.query.shape[-1]) if inputs.scale is None else abs(inputs.scale)
+    return bool(largest_score(inputs) * scale * _LOG2_E * work.unit_roundoff > np.log2(work.largest))

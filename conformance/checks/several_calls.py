@@ -6,10 +6,10 @@ from dataclasses import replace
 from conformance.checks.company import company, difference
 from conformance.checks.one_changed import one_changed
 from conformance.errors import ProblemError, Unsupported
-from conformance.harness import Subject
-from conformance.judging import Judge, Judgement
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge, Judgement
+from conformance.judging.verdict import Outcome, Verdict
 from conformance.problem import Problem
-from conformance.verdict import Outcome, Verdict
 
 
 def check_stale(judging: Judge, subject: Subject, problem: Problem) -> list[Judgement]:
@@ -68,7 +68,7 @@ def _first_asked(judging: Judge, subject: Subject, judgement: Judgement, before:
     stays = "is right" if again is Outcome.PASS else f"is {again} too"
     return (
         f"It was asked with {difference(judgement.problem, before)}, after a call without that; asked again at once it {stays}. "
-        f"Whether it is right alone, repro tells: '{judgement.problem.text}'."
+        f"Whether it is right alone, `reproduce` tells: '{judgement.problem.text}'."
     )
 
 

@@ -8,19 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance import files
-from conformance.ci.annotations import annotations, of_comparison
+from conformance.ci.annotations import annotations, of_comparison, workflow_command
 from conformance.ci.badge import write_badges
 from conformance.ci.inputs import Inputs
-from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison, compare
 from conformance.comparison.rendering import as_json, as_markdown
 from conformance.errors import UsageError, cut
-from conformance.exit_codes import ExitCode
 from conformance.records import Run, merge_files, read_records
-from conformance.report_files import write_reports
 from conformance.reports import summary_markdown
-from conformance.terminal_text import say
+from conformance.run.report_files import write_reports
+from conformance.system import files
+from conformance.system.exit_codes import ExitCode
+from conformance.system.terminal_text import say
 
 SUMMARY_LIMIT = 1_000_000  # bytes; GitHub refuses a summary of more than 1 MiB, and shows none of it then
 CUT = "\n\n**The page was cut here; the artifact has all of it, as summary.md.**\n"

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.ci.workflow_commands import workflow_command
 from conformance.comparison import Comparison
 from conformance.records import Case, Item, Run
 from conformance.reports import tallies
 from conformance.reports.causes import causes, listed, unexplained
 from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
-from conformance.user_files import real
+from conformance.system.user_files import real
 
 _LINE = re.compile(r"[0-9]{1,9}")
 SHOWN = 10  # errors that GitHub shows of a step
@@ -21,7 +20,7 @@ SHOWN_CHANGES = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A file, as the repository names it, and a line; both None where the implementation is not in the repository."""
 
     file: str | None = None
@@ -54,16 +53,16 @@ def of_comparison(comparison: Comparison) -> list[str]:
     ]
 
 
-def place_of(source: str, folder: Path, root: Path) -> Place:
+def place_of(source: str, folder: Path, root: Path) -> SourceLine:
     """Where ``file:line`` lies in the repository."""
     name, _, line = source.rpartition(":")
     path, root = real(folder / name), real(root)
     if not name or not _LINE.fullmatch(line) or not os.path.isfile(path) or not path.is_relative_to(root):
-        return Place()
-    return Place(path.relative_to(root).as_posix(), int(line))
+        return SourceLine()
+    return SourceLine(path.relative_to(root).as_posix(), int(line))
 
 
-def _errors(run: Run, places: dict[str, Place]) -> Iterator[str]:
+def _errors(run: Run, places: dict[str, SourceLine]) -> Iterator[str]:
     grouped, choice = tallies.unexpected_by_item(run), Choice(run)
     for item in _apart_first(run):
         cases = choice.of(grouped.get((item.requirement, item.implementation), []))
@@ -106,12 +105,27 @@ def _message(run: Run, item: Item, cases: list[Case]) -> str:
     return "\n".join(line for line in told if line)
 
 
-def _notices(run: Run, places: dict[str, Place]) -> Iterator[str]:
+def _notices(run: Run, places: dict[str, SourceLine]) -> Iterator[str]:
     for diagnosis in run.diagnoses:
         place = places[diagnosis.implementation]
         title = f"Diagnosis of {diagnosis.implementation}"
         yield workflow_command("notice", "\n".join(diagnosis.lines), file=place.file, line=place.line, title=title)
 
 
-def _error(title: str, message: str, place: Place) -> str:
+def _error(title: str, message: str, place: SourceLine) -> str:
     return workflow_command("error", message, file=place.file, line=place.line, title=title)
+
+
+_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
+
+
+def workflow_command(name: str, message: str, **properties: str | int | None) -> str:
+    """``::name file=…,line=…::message``, in one line whatever the text; properties that are None are left out."""
+    told = ",".join(f"{key}={_escaped(str(value), _PROPERTY)}" for key, value in properties.items() if value is not None)
+    return f"::{name}{' ' if told else ''}{told}::{_escaped(message, _DATA)}"
+
+
+def _escaped(text: str, codes: dict[str, str]) -> str:
+    """Character by character, so that no escape is escaped again."""
+    return "".join(codes.get(character, character) for character in text)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance import files
 from conformance.errors import UsageError, cut, quoted
-from conformance.expectations.model import file_stem
+from conformance.expectations.expectation import file_stem
 from conformance.records import Run
 from conformance.reports import tallies
 from conformance.reports.format import short
+from conformance.system import files
 
 RIGHT, PARTLY, KNOWN, WRONG, UNKNOWN = "brightgreen", "green", "yellow", "red", "lightgrey"
 

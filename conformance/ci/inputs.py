@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import UsageError, quoted
-from conformance.user_files import demand_path
+from conformance.system.user_files import demand_path
 
 PREFIX = "CONFORMANCE_"
 # Inputs that are options of `attention-conformance run` under the same name.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
+from conformance.comparison.change import Change, ChangeKind
 from conformance.comparison.ground import Ground
-from conformance.comparison.model import Change, Kind
+from conformance.judging.verdict import Outcome
 from conformance.records import Case, Run
 from conformance.reports.format import short
-from conformance.verdict import Outcome
 
 TOLERATED = 1.25  # the factor by which r may grow
 SMALL = 0.01  # an r below is as good as this: a hundredth of what rounding justifies
@@ -72,9 +72,9 @@ def _change(implementation: str, dtype: str, pairs: _Pairs) -> Iterator[Change]:
     before, after = pairs.figures(0), pairs.figures(1)
     factors = [max(now, SMALL) / max(then, SMALL) for then, now in zip(before, after, strict=True)]
     if max(factors) > TOLERATED:
-        kind, note = Kind.LESS_ACCURATE, f"{len(pairs.values)} cases; largest in {pairs.worst}"
+        kind, note = ChangeKind.LESS_ACCURATE, f"{len(pairs.values)} cases; largest in {pairs.worst}"
     elif min(factors) < 1 / TOLERATED:
-        kind, note = Kind.MORE_ACCURATE, f"{len(pairs.values)} cases"
+        kind, note = ChangeKind.MORE_ACCURATE, f"{len(pairs.values)} cases"
     else:
         return
     then, now = (f"median {short(figures[0])}, largest {short(figures[1])}" for figures in (before, after))

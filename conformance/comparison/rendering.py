@@ -6,7 +6,7 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
-from conformance.comparison.model import Comparison, Kind
+from conformance.comparison.change import ChangeKind, Comparison
 from conformance.records import Header, Run
 from conformance.reports import markdown, terminal
 from conformance.reports.tables import Table
@@ -97,7 +97,7 @@ def _narrow(table: Table) -> Table:
 def _tables(comparison: Comparison, shown: int) -> list[Table]:
     """A table for each kind of change that there is, what is worse first."""
     tables = []
-    for kind in Kind:
+    for kind in ChangeKind:
         changes = comparison.of(kind)
         rows = tuple((c.implementation, c.subject, c.before, c.after, c.note) for c in changes[:shown])
         left = f"… and {len(changes) - shown} more." if len(changes) > shown else ""

@@ -1,14 +1,14 @@
-"""Requirements: which fail that did not, which are mended, which are no longer or newly run."""
+"""Requirements: which fail that did not, which are fixed, which are no longer or newly run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from conformance.comparison.change import Change, ChangeKind
 from conformance.comparison.ground import Ground
-from conformance.comparison.model import Change, Kind
+from conformance.judging.verdict import Outcome
 from conformance.records import Case, Item, Run
 from conformance.reports.tallies import failing_dtypes
-from conformance.verdict import Outcome
 
 Pair = tuple[str, str]  # requirement, implementation
 SHOWN_CASES = 3
@@ -58,8 +58,8 @@ def changed_results(base: Run, new: Run, ground: Ground) -> tuple[list[Change], 
             incomparable[pair[0]] += 1
         else:
             changes += _changes(before[pair], after[pair], ground)
-    changes += _only_in(Kind.ADDED, after, before, {r for r in new.requirements if r not in base.requirements})
-    changes += _only_in(Kind.REMOVED, before, after, {r for r in base.requirements if r not in new.requirements})
+    changes += _only_in(ChangeKind.ADDED, after, before, {r for r in new.requirements if r not in base.requirements})
+    changes += _only_in(ChangeKind.REMOVED, before, after, {r for r in base.requirements if r not in new.requirements})
     return changes, [*_told(incomparable), *_other_cases(before, after, common)], len(common)
 
 
@@ -97,25 +97,25 @@ def _changes(before: _Answer, after: _Answer, ground: Ground) -> Iterator[Change
         if more:
             then, now = (", ".join(failing_dtypes(answer.item)) for answer in (before, after))
             yield Change(
-                Kind.MORE_DTYPES, after.item.implementation, after.item.requirement, then, now, f"new: {', '.join(more)}"
+                ChangeKind.MORE_DTYPES, after.item.implementation, after.item.requirement, then, now, f"new: {', '.join(more)}"
             )
         yield from _changed_cases(before, after, more)
 
 
-def _kind(before: Item, after: Item) -> Kind | None:
+def _kind(before: Item, after: Item) -> ChangeKind | None:
     failed, fails = before.outcome.is_failure, after.outcome.is_failure
     if fails and not failed:
-        return Kind.NEWLY_FAILING if after.status == "unexpected" else Kind.NEWLY_KNOWN
+        return ChangeKind.NEWLY_FAILING if after.status == "unexpected" else ChangeKind.NEWLY_KNOWN
     if failed and after.outcome is Outcome.PASS:
-        return Kind.FIXED
+        return ChangeKind.FIXED
     if before.outcome.was_run and not after.outcome.was_run:
-        return Kind.FAILURE_NOT_RUN if failed else Kind.NO_LONGER_RUN
+        return ChangeKind.FAILURE_NOT_RUN if failed else ChangeKind.NO_LONGER_RUN
     if failed and after.outcome is not before.outcome:
         worse = after.outcome.severity > before.outcome.severity and after.status == "unexpected"
-        return Kind.FAILS_WORSE if worse else Kind.FAILS_OTHERWISE
+        return ChangeKind.FAILS_WORSE if worse else ChangeKind.FAILS_OTHERWISE
     if after.status == "unexpected" and before.status == "expected":
-        return Kind.UNEXPECTED
-    return Kind.NEWLY_RUN if after.outcome.was_run and not before.outcome.was_run else None
+        return ChangeKind.UNEXPECTED
+    return ChangeKind.NEWLY_RUN if after.outcome.was_run and not before.outcome.was_run else None
 
 
 def _more_dtypes(before: _Answer, after: _Answer, ground: Ground) -> list[str]:
@@ -136,8 +136,8 @@ def _changed_cases(before: _Answer, after: _Answer, told: Sequence[str]) -> Iter
     """Golden and designed cases of a requirement that fails in both runs, without those newly failing in dtypes already told."""
     broken = after.cases.failing & before.cases.passing
     broken = {key for key in broken if after.cases.fixed[key].status == "unexpected" and after.cases.fixed[key].dtype not in told}
-    mended = before.cases.failing & after.cases.passing
-    for kind, keys in ((Kind.MORE_FAILING, broken), (Kind.FEWER_FAILING, mended)):
+    fixed = before.cases.failing & after.cases.passing
+    for kind, keys in ((ChangeKind.MORE_FAILING, broken), (ChangeKind.FEWER_FAILING, fixed)):
         if keys:
             then, now = (f"{len(answer.cases.failing)} cases" for answer in (before, after))
             names = ", ".join(sorted(identifier for _, identifier in keys)[:SHOWN_CASES])
@@ -145,7 +145,7 @@ def _changed_cases(before: _Answer, after: _Answer, told: Sequence[str]) -> Iter
             yield Change(kind, after.item.implementation, after.item.requirement, then, now, f"{names}{more}")
 
 
-def _change(kind: Kind, before: Item, after: Item, note: str) -> Change:
+def _change(kind: ChangeKind, before: Item, after: Item, note: str) -> Change:
     return Change(kind, after.implementation, after.requirement, str(before.outcome), str(after.outcome), note)
 
 
@@ -153,7 +153,9 @@ def _first_message(cases: _Cases) -> str:
     return next((case.message for case in cases.fixed.values() if case.outcome.is_failure), "")
 
 
-def _only_in(kind: Kind, here: Mapping[Pair, _Answer], there: Mapping[Pair, _Answer], respecified: set[str]) -> Iterator[Change]:
+def _only_in(
+    kind: ChangeKind, here: Mapping[Pair, _Answer], there: Mapping[Pair, _Answer], respecified: set[str]
+) -> Iterator[Change]:
     """Pairs that only one run has: whole implementations, then whole requirements, then single ones."""
     known_implementations = {implementation for _, implementation in there}
     known_requirements = {requirement for requirement, _ in there}
@@ -175,8 +177,8 @@ def _only_in(kind: Kind, here: Mapping[Pair, _Answer], there: Mapping[Pair, _Ans
         yield _single(kind, names[0] if len(names) == 1 else f"{len(names)} implementations", requirement, told, note)
 
 
-def _single(kind: Kind, implementation: str, subject: str, what: str, note: str = "") -> Change:
-    before, after = ("", what) if kind is Kind.ADDED else (what, "")
+def _single(kind: ChangeKind, implementation: str, subject: str, what: str, note: str = "") -> Change:
+    before, after = ("", what) if kind is ChangeKind.ADDED else (what, "")
     return Change(kind, implementation, subject, before, after, note)
 
 

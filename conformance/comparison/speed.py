@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from conformance.comparison.change import Change, ChangeKind
 from conformance.comparison.ground import Ground
-from conformance.comparison.model import Change, Kind
+from conformance.judging.verdict import Outcome
 from conformance.records import Run, Timing
 from conformance.reports.format import milliseconds, ratio
-from conformance.verdict import Outcome
 
 OTHER_WORK = "the shape of that name does other work"
 NO_INTERVAL = "no interval that both runs have"
@@ -51,7 +51,7 @@ def _key(timing: Timing) -> tuple[str, ...]:
 
 
 def _failing(then: Timing, now: Timing) -> Change:
-    return Change(Kind.NO_LONGER_TIMED, now.implementation, _subject(now), str(then.outcome), str(now.outcome), now.message)
+    return Change(ChangeKind.NO_LONGER_TIMED, now.implementation, _subject(now), str(then.outcome), str(now.outcome), now.message)
 
 
 def _subject(timing: Timing) -> str:
@@ -71,7 +71,7 @@ def _change(base: Run, new: Run, then: Timing, now: Timing, unsound: bool) -> Ch
     before, after = intervals
     if before.low <= after.high and after.low <= before.high:
         return None
-    kind = Kind.SLOWER if after.low > before.high else Kind.FASTER
+    kind = ChangeKind.SLOWER if after.low > before.high else ChangeKind.FASTER
     return Change(kind, now.implementation, _subject(now), before.text, after.text, after.measure)
 
 

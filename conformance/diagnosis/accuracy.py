@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.diagnosis.evidence import Evidence, excess, with_output
-from conformance.dtypes import DTYPES, float_type
-from conformance.inputs import Inputs
+from conformance.numerics.dtypes import DTYPES, float_type
+from conformance.numerics.profiles import PROFILES, TIGHTEST_FIRST, roundoffs
 from conformance.oracle import Expected, expect
-from conformance.oracle.profiles import PROFILES, TIGHTEST_FIRST, roundoffs
+from conformance.problem.inputs import Inputs
 
 SHARP = 2.0**-22
 
@@ -55,13 +55,13 @@ def judged_by(evidence: Evidence, claim: str) -> Evidence | None:
     if allowed is None:
         return None
     profile = claim if evidence.by_profile else evidence.profile
-    others = {sign: how for sign, how in evidence.signs.items() if sign != "values"}
+    others = {symptom: how for symptom, how in evidence.symptoms.items() if symptom != "values"}
     again = with_output(replace(evidence, expected=allowed, claim=claim, profile=profile), evidence.output)
-    return replace(again, signs={**others, **again.signs})
+    return replace(again, symptoms={**others, **again.symptoms})
 
 
 def expected_by(inputs: Inputs, evidence: Evidence) -> Expected:
-    """What is due for other ``inputs``, with the budget that the claim of the evidence leaves."""
+    """What is expected for other ``inputs``, with the budget that the claim of the evidence leaves."""
     expected = expect(inputs, evidence.profile)
     if not evidence.claim or evidence.by_profile:
         return expected

@@ -12,13 +12,13 @@ import numpy as np
 from conformance.diagnosis.choice import varied
 from conformance.errors import ProblemError, Unsupported
 from conformance.faults import catalogue
+from conformance.faults.fault import Fault
 from conformance.faults.functions import implementation_of
-from conformance.faults.model import Fault
-from conformance.harness import Subject
-from conformance.judging import Failed, Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed, Judge
 from conformance.oracle import Expected
 from conformance.problem import Problem
-from conformance.returned import WEIGHTS
+from conformance.problem.returned import WEIGHTS
 
 Array = np.ndarray
 FAILING, PASSING = 24, 24  # problems that are looked at
@@ -49,7 +49,7 @@ class Beside:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _GivenAndRight:
     """What was given for a problem, and what is right."""
 
     problem: Problem
@@ -77,7 +77,7 @@ def explained_beside(
     return Beside(output, tuple(found[most]), most, len(wrong), len(right))
 
 
-def _seen(subject: Subject, judging: Judge, output: str, problems: Sequence[Problem]) -> Iterator[_Seen]:
+def _seen(subject: Subject, judging: Judge, output: str, problems: Sequence[Problem]) -> Iterator[_GivenAndRight]:
     for problem in problems:
         try:
             problem = subject.resolve(problem)
@@ -87,13 +87,13 @@ def _seen(subject: Subject, judging: Judge, output: str, problems: Sequence[Prob
         profile = judging.profile(subject, problem)
         expected = judging.expected_output(output, given.dtype.name, subject, problem, profile)
         if given.shape == expected.shape:
-            yield _Seen(problem, expected.rows_of(given).astype(np.float64), expected)
+            yield _GivenAndRight(problem, expected.rows_of(given).astype(np.float64), expected)
 
 
-def _gives(fault: Fault, subject: Subject, judging: Judge, output: str, seen: _Seen) -> bool:
+def _gives(fault: Fault, subject: Subject, judging: Judge, output: str, seen: _GivenAndRight) -> bool:
     """Whether the fault gives for a problem what was given, but for roundings; what is right, where it does not show."""
-    due, budget = seen.expected.output.astype(np.float64), seen.expected.budget
-    faulty = due
+    target, budget = seen.expected.output.astype(np.float64), seen.expected.budget
+    faulty = target
     if seen.problem.dtype in fault.dtypes and fault.needs <= seen.problem.features:
         other = Subject(implementation_of(fault, seen.problem.dtype))
         try:
@@ -102,5 +102,5 @@ def _gives(fault: Fault, subject: Subject, judging: Judge, output: str, seen: _S
             return False
         faulty = seen.expected.rows_of(run.outputs[output]).astype(np.float64) * subject.unit_of(output)
     same = (seen.given == faulty) | (np.isnan(seen.given) & np.isnan(faulty))
-    near = np.abs(seen.given - faulty) <= 2.0 * budget + REST * np.abs(faulty - due)
+    near = np.abs(seen.given - faulty) <= 2.0 * budget + REST * np.abs(faulty - target)
     return bool((same | near | ~seen.expected.judged).all())

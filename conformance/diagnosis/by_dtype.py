@@ -1,5 +1,5 @@
 """Wrong values explained dtype by dtype, where no fault explains all of them: by faults that are there in some dtypes only, and
-by lower accuracy than is due, alone or besides."""
+by lower accuracy than is expected, alone or besides."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from conformance.diagnosis.prediction import Candidate
 from conformance.diagnosis.search import Explanation, Search
 from conformance.diagnosis.searches import Searches
 from conformance.diagnosis.trial import Trial
-from conformance.dtypes import DTYPES
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
+from conformance.numerics.dtypes import DTYPES
 
-FIRST = "float32"  # faults are told apart well in it, and it is seldom less accurate than is due
+FIRST = "float32"  # faults are told apart well in it, and it is seldom less accurate than is expected
 OTHERWISE = "float64"  # of all dtypes, it is computed in a way of its own most often
 SEEN = 8  # failing problems of a dtype that are looked at to begin with
 MORE = 64  # and to make sure that all that is wrong with it is its accuracy
@@ -56,7 +56,7 @@ class ByDtype:
         self._searches = searches
         self._faults = [fault for fault in faults if fault.behaviour is None]
         self._seen = [*search.failing, *search.passing, *search.more]
-        wrong = {evidence.problem.dtype for evidence in search.all_failing if "dtype" not in evidence.signs}
+        wrong = {evidence.problem.dtype for evidence in search.all_failing if "dtype" not in evidence.symptoms}
         self.parts: list[Part] = []
         for dtype in sorted(wrong, key=lambda dtype: (dtype != FIRST, dtype == OTHERWISE, DTYPES.index(dtype))):
             self.parts.append(self._part(dtype))
@@ -165,7 +165,7 @@ class ByDtype:
         elsewhere, passing = (Trial(candidate, "values") for _ in range(2))
         for evidence in seen:
             if evidence.problem.dtype not in dtypes or evidence.problem in new:
-                trial = own if evidence.problem.dtype in dtypes else elsewhere if "values" in evidence.signs else passing
+                trial = own if evidence.problem.dtype in dtypes else elsewhere if "values" in evidence.symptoms else passing
                 trial.add(evidence, self._searches.predictor(candidate, evidence))
         if not elsewhere.right_where_it_shows or not passing.right_where_it_shows:
             return own
@@ -175,8 +175,8 @@ class ByDtype:
     def _judged(self, seen: Sequence[Evidence]) -> list[Evidence]:
         """What was seen, judged by the accuracy that each dtype has."""
         claims = {part.dtype: part.claim for part in self.parts}
-        due = [evidence for evidence in seen if "dtype" not in evidence.signs]
-        judged = (judged_by(evidence, claims.get(evidence.problem.dtype, "")) for evidence in due)
+        expected = [evidence for evidence in seen if "dtype" not in evidence.symptoms]
+        judged = (judged_by(evidence, claims.get(evidence.problem.dtype, "")) for evidence in expected)
         return [evidence for evidence in judged if evidence is not None]
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from conformance.adapter.routes import Route
 from conformance.checks.procedures import PROCEDURES
-from conformance.harness import Subject
-from conformance.judging import Failed, Judge, agree, worst
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed, Judge, agree, worst
+from conformance.judging.verdict import Outcome, judge
 from conformance.oracle.expected import Expected
 from conformance.problem import Problem
-from conformance.routes import Route
-from conformance.verdict import Outcome, judge
 
 Array = np.ndarray
 CALLS = 8  # of the same problem: enough to see a period of 4 twice
 CONSTANT = "one answer to other values of the same shapes"
-CLOSE = 0.01  # relative deviation of an output that counts as a multiple of what is due
+CLOSE = 0.01  # relative deviation of an output that counts as a multiple of what is expected
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Probe:
     expected: Expected
     profile: str
 
-    def signs(self) -> dict[str, str]:
-        """The signs that are there, each with how it shows."""
+    def symptoms(self) -> dict[str, str]:
+        """The symptoms that are there, each with how it shows."""
         found: dict[str, str] = {}
         if wandering := self._repeated():
             found["repeat"] = wandering

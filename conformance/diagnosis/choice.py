@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from conformance.dtypes import FLOAT_TYPES
+from conformance.numerics.dtypes import FLOAT_TYPES
 from conformance.problem import Problem, Recipe
 
 LARGEST = 1e7  # products of one call; beyond, a problem is looked at only where all are as large
@@ -14,8 +14,8 @@ FRESH_SEEDS = 7919  # added to seeds
 
 
 def varied(problems: Sequence[Problem], limit: int) -> list[Problem]:
-    """At most ``limit`` of ``problems``: dtypes, features and sizes in turn, within them laws and edits in turn; the cheapest
-    first, but golden ones, which cannot be made anew with other numbers, last."""
+    """At most ``limit`` of ``problems``: dtypes, features and sizes in turn, within them distributions and transformations in
+    turn; the cheapest first, but golden ones, which cannot be made anew with other numbers, last."""
     unique = sorted(dict.fromkeys(problems), key=lambda problem: (problem.values.name == "golden", problem.cost))
     affordable = [problem for problem in unique if problem.cost <= LARGEST] or unique[:limit]
     buckets: dict[object, list[Problem]] = {}
@@ -40,10 +40,10 @@ def _size(problem: Problem) -> int:
 
 
 def _by_content(problems: Iterable[Problem]) -> list[list[Problem]]:
-    """Problems with values of the same law, the same kinds of mask and edits, together."""
+    """Problems with values of the same distribution, the same kinds of mask and transformations, together."""
     kinds: dict[object, list[Problem]] = {}
     for problem in problems:
-        recipes = (problem.mask, problem.bias, *problem.edits)
+        recipes = (problem.mask, problem.bias, *problem.transformations)
         kinds.setdefault((problem.values.name, *(recipe and recipe.name for recipe in recipes)), []).append(problem)
     return list(kinds.values())
 
@@ -93,15 +93,15 @@ def sharpened(problem: Problem, dtypes: Sequence[str]) -> list[Problem]:
 
 
 def weakened(problem: Problem) -> list[Problem]:
-    """``problem`` with the numbers of its edits and values, where they are large, made smaller by and by: what is lost at −1e10
-    may be lost at −1e6 or not."""
-    edits = problem.edits
+    """``problem`` with the numbers of its transformations and values, where they are large, made smaller by and by: what is lost
+    at −1e10 may be lost at −1e6 or not."""
+    transformations = problem.transformations
     found = []
     for factor in WEAKER:
-        fewer = tuple(_weaker(edit, factor) for edit in edits)
+        fewer = tuple(_weaker(transformation, factor) for transformation in transformations)
         values = _weaker(problem.values, factor)
-        if (fewer, values) != (edits, problem.values) and problem.values.name != "golden":
-            found.append(problem.but(values=values, edits=fewer) if edits else problem.but(values=values))
+        if (fewer, values) != (transformations, problem.values) and problem.values.name != "golden":
+            found.append(problem.but(values=values, transformations=fewer) if transformations else problem.but(values=values))
     return found
 
 

@@ -4,14 +4,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conformance.harness import Subject
-from conformance.judging import Judge, Run
-from conformance.prepared import PreparedCall
+from conformance.harness.prepared import PreparedCall
+from conformance.harness.subject import Subject
+from conformance.judging.judge import CompletedCall, Judge
 
 STRETCH = 4.0  # how much longer by the wall clock, where other processes have the processor
 
 
-class Clock:
+class TimeBudget:
     """Counts from when it is made: the processor time of this thread, so that what is found does not depend on what else runs,
     and what calls of the implementation take beyond that, in other threads or asleep; and up to ``stretch`` times as much by the
     wall clock."""
@@ -52,11 +52,11 @@ class OutOfTime(Exception):
 class TimedJudge(Judge):
     """A judge whose calls of the implementation move ``clock`` on, as long as they take. What ``judge`` has kept is shared."""
 
-    def __init__(self, judge: Judge, clock: Clock) -> None:
+    def __init__(self, judge: Judge, clock: TimeBudget) -> None:
         super().__init__(shares=judge)
         self._clock, self._until = clock, float("inf")
 
-    def run_prepared(self, prepared: PreparedCall, subject: Subject) -> Run:
+    def run_prepared(self, prepared: PreparedCall, subject: Subject) -> CompletedCall:
         if not self._clock.left(self._until):
             raise OutOfTime
         with self._clock.waiting():

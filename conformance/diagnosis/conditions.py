@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
-from conformance.dtypes import DTYPES
 from conformance.features import every_feature
+from conformance.numerics.dtypes import DTYPES
 from conformance.operations import operation_of, operations
 from conformance.problem import Problem
 
@@ -110,11 +110,11 @@ def _beyond(field: str, size: int) -> Condition:
 
 
 def _contents(problems: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
-    """Layouts, laws, edits, kinds and forms of masks that occur."""
+    """Layouts, distributions, transformations, kinds and forms of masks that occur."""
     for layout in sorted({problem.layout for problem in problems}):
         yield f"in the {layout} layout", _is("layout", layout)
-    for edit in sorted({edit.name for problem in problems for edit in problem.edits}):
-        yield f"with the edit {edit}", _edited(edit)
+    for transformation in sorted({transformation.name for problem in problems for transformation in problem.transformations}):
+        yield f"with the transformation {transformation}", _transformed(transformation)
     for field in ("mask", "bias"):
         recipes = [recipe for problem in problems if (recipe := getattr(problem, field)) is not None]
         for part, words in (("form", "of the form"), ("name", "of the kind")):
@@ -122,12 +122,12 @@ def _contents(problems: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
                 yield f"with a {field} {words} {value}", _made(field, part, value)
     for frequencies in sorted({getattr(problem, "frequencies", "default") for problem in problems} - {"default"}):
         yield f"with the frequencies {frequencies}", _is("frequencies", frequencies)
-    for law in sorted({problem.values.name for problem in problems} - {"golden"}):
-        yield f"with values of the law {law}", _made("values", "name", law)
+    for distribution in sorted({problem.values.name for problem in problems} - {"golden"}):
+        yield f"with values of the distribution {distribution}", _made("values", "name", distribution)
 
 
-def _edited(name: str) -> Condition:
-    return lambda problem: any(edit.name == name for edit in problem.edits)
+def _transformed(name: str) -> Condition:
+    return lambda problem: any(transformation.name == name for transformation in problem.transformations)
 
 
 def _made(field: str, part: str, value: str) -> Condition:

@@ -6,24 +6,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from conformance.adapter.routes import Route, fold
 from conformance.diagnosis.calls import Probe
 from conformance.diagnosis.clock import OutOfTime, TimedJudge
-from conformance.dtypes import float_type, round_to
 from conformance.errors import Unsupported
 from conformance.features import features
-from conformance.harness import Subject
-from conformance.inputs import Inputs
-from conformance.judging import Failed, Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed, Judge
+from conformance.judging.verdict import Outcome, Verdict, judge, overflowed
+from conformance.numerics.dtypes import float_type, round_to
 from conformance.operations import operation_of
 from conformance.oracle.expected import Expected
 from conformance.problem import Problem
-from conformance.routes import Route, fold
-from conformance.verdict import Outcome, Verdict, judge, overflowed
+from conformance.problem.inputs import Inputs
 
 Array = np.ndarray
 
 # The ways in which a result can be wrong. The last four show over several calls, or beside the output.
-SIGNS: dict[str, str] = {
+SYMPTOMS: dict[str, str] = {
     "values": "wrong values",
     "raises": "an exception",
     "shape": "the wrong shape",
@@ -44,10 +44,10 @@ class Evidence:
     """One problem on one implementation.
 
     ``inputs`` are as the implementation got them, after the suite's rewriting; ``expected`` is right under ``profile``.
-    ``output`` has the due dtype (another one was rounded to it) and shape; it is None where there is none to compare. ``signs``
-    says by SIGNS what is wrong and how, as text that is equal for equal faults; it is empty where the problem passes.
-    ``probed``: the signs that several calls show were looked for. ``claim``: the looser accuracy by which it is judged, where
-    that is not what the implementation says of itself.
+    ``output`` has the expected dtype (another one was rounded to it) and shape; it is None where there is none to compare.
+    ``symptoms`` says by SIGNS what is wrong and how, as text that is equal for equal faults; it is empty where the problem
+    passes. ``probed``: the symptoms that several calls show were looked for. ``claim``: the looser accuracy by which it is
+    judged, where that is not what the implementation says of itself.
     """
 
     problem: Problem
@@ -57,7 +57,7 @@ class Evidence:
     profile: str
     route: Route
     output: Array | None = None
-    signs: Mapping[str, str] = field(default_factory=dict)
+    symptoms: Mapping[str, str] = field(default_factory=dict)
     probed: bool = False
     message: str = ""
     claim: str = ""
@@ -69,7 +69,7 @@ class Evidence:
 
     @property
     def passes(self) -> bool:
-        return not self.signs
+        return not self.symptoms
 
     def excess(self) -> Array:
         """error / budget of each judged element, infinite where a non-finite element is wrong, 0 where nothing is judged."""
@@ -87,9 +87,9 @@ def excess(output: Array, expected: Expected, near_overflow: bool = False) -> Ar
     got = got.astype(want.dtype)
     kind = float_type(expected.dtype)
     with np.errstate(all="ignore"):
-        due = overflowed(want, expected.dtype)
-        finite = np.isfinite(got) & np.isfinite(due)
-        same = (np.isnan(got) & np.isnan(due)) | (got == due)
+        target = overflowed(want, expected.dtype)
+        finite = np.isfinite(got) & np.isfinite(target)
+        same = (np.isnan(got) & np.isnan(target)) | (got == target)
         ratio = np.where(finite, np.abs(got - want) / expected.budget, np.where(same, 0.0, np.inf))
         if near_overflow:
             near = (np.abs(np.abs(want) - kind.largest) <= expected.budget) & (np.sign(got) == np.sign(want))
@@ -137,9 +137,9 @@ class Examiner:
                 self.raised.append(failure.verdict.message)
                 return None
             kind = "dtype" if failure.verdict.outcome is Outcome.WRONG_DTYPE else "raises"
-            return replace(evidence, signs={kind: _kind_of(failure.verdict)}, message=failure.verdict.message)
+            return replace(evidence, symptoms={kind: _kind_of(failure.verdict)}, message=failure.verdict.message)
         seen = with_output(evidence, run.output.copy())
-        return replace(seen, signs={**seen.signs, "untouched": run.changed}) if run.changed else seen
+        return replace(seen, symptoms={**seen.symptoms, "untouched": run.changed}) if run.changed else seen
 
     def _probed(self, evidence: Evidence, until: float) -> Evidence:
         """What is seen over several calls too; the evidence as it is where there is no time for them."""
@@ -157,7 +157,7 @@ class Examiner:
         if evidence.output is None:
             return replace(evidence, probed=True)
         probe = Probe(self.subject, self.judging, evidence.problem, evidence.route, evidence.expected, evidence.profile)
-        return replace(evidence, signs={**evidence.signs, **probe.signs()}, probed=True)
+        return replace(evidence, symptoms={**evidence.symptoms, **probe.symptoms()}, probed=True)
 
 
 def _kind_of(verdict: Verdict) -> str:
@@ -166,18 +166,18 @@ def _kind_of(verdict: Verdict) -> str:
 
 
 def with_output(evidence: Evidence, output: Array) -> Evidence:
-    """``evidence`` with the signs that ``output`` shows."""
+    """``evidence`` with the symptoms that ``output`` shows."""
     expected = evidence.expected
     if output.shape != expected.shape:
-        return replace(evidence, output=None, signs={"shape": f"{output.shape} in place of {expected.shape}"})
-    signs: dict[str, str] = {}
+        return replace(evidence, output=None, symptoms={"shape": f"{output.shape} in place of {expected.shape}"})
+    symptoms: dict[str, str] = {}
     if output.dtype != float_type(expected.dtype).numpy:
-        signs["dtype"] = f"{output.dtype.name} in place of {expected.dtype}"
+        symptoms["dtype"] = f"{output.dtype.name} in place of {expected.dtype}"
         output = round_to(output.real, expected.dtype)
     verdict = judge(output, expected)
     if verdict.outcome.is_failure:
-        signs["values"] = str(verdict.outcome)
-    return replace(evidence, output=output, signs=signs, message=verdict.message)
+        symptoms["values"] = str(verdict.outcome)
+    return replace(evidence, output=output, symptoms=symptoms, message=verdict.message)
 
 
 def features_of(problem: Problem, inputs: Inputs) -> frozenset[str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from conformance.faults.model import ALL_DTYPES, Fault
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.steps import compute
-from conformance.inputs import Inputs, Weights
+from conformance.problem.inputs import Inputs, Weights
 
 Array = np.ndarray
 EVERYWHERE, LIMITED = 10, 5  # faults in all dtypes, and in one of 16 bits only

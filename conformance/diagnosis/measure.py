@@ -18,27 +18,27 @@ from tabulate import tabulate
 
 from conformance.adapter import Implementation
 from conformance.checks.items import ItemRun
+from conformance.checks.run_options import Effort
 from conformance.diagnosis import lower_accuracy
 from conformance.diagnosis.diagnosing import diagnose
 from conformance.diagnosis.evidence import Examiner
+from conformance.diagnosis.finding import Diagnosis, Finding
 from conformance.diagnosis.lower_accuracy import in_float32
-from conformance.diagnosis.model import Diagnosis, Finding
 from conformance.diagnosis.simulation import Predictor
 from conformance.diagnosis.trial import Bearing, bearing
-from conformance.evaluation.honest_list import variants
+from conformance.evaluation.correct_list import variants
 from conformance.evaluation.kills import FIXED, QUICK, judge_of_process
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
+from conformance.faults.fault import Fault
 from conformance.faults.functions import PROFILE, implementation_of
-from conformance.faults.model import Fault
-from conformance.harness import Subject
-from conformance.inputs import Inputs
-from conformance.judging import Judge
-from conformance.kinds import kind_of
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.kinds import kind_of
 from conformance.problem import Problem, parse
-from conformance.run_options import Effort
+from conformance.problem.inputs import Inputs
 from conformance.specification import requirements
-from conformance.threads import in_processes
+from conformance.system.threads import in_processes
 
 LEFT_OUT = 20
 PAIRS = 20
@@ -179,15 +179,17 @@ def _verdict(fault: Fault, found: Diagnosis, judge: Judge, problems: Sequence[Pr
 
 
 def _equal(fault: Fault, findings: Sequence[Finding], judge: Judge, problems: Sequence[Problem]) -> bool:
-    """Whether what is named gives what the fault gives on every problem of the suite, as regards the signs it is named for."""
+    """Whether what is named gives what the fault gives on every problem of the suite, as regards the symptoms it is named for."""
     look = Examiner(Subject(implementation_of(fault)), judge).look
     evidence = [seen for problem in problems if (seen := look(problem, lambda _: False)) is not None]
     predictor = Predictor(judge, evidence)
-    for sign in {finding.sign for finding in findings}:
-        candidates = [finding.candidate for finding in findings if finding.sign == sign]
+    for symptom in {finding.symptom for finding in findings}:
+        candidates = [finding.candidate for finding in findings if finding.symptom == symptom]
         for seen in evidence:
-            bearings = {bearing(predictor(candidate, seen), seen, sign).bearing for candidate in candidates}
-            if Bearing.CONTRADICTED in bearings or (sign in seen.signs and not bearings & {Bearing.EXPLAINED, Bearing.UNCLEAR}):
+            bearings = {bearing(predictor(candidate, seen), seen, symptom).bearing for candidate in candidates}
+            if Bearing.CONTRADICTED in bearings or (
+                symptom in seen.symptoms and not bearings & {Bearing.EXPLAINED, Bearing.UNCLEAR}
+            ):
                 return False
     return True
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from conformance.diagnosis.evidence import Evidence
-from conformance.diagnosis.slices import one_of
 from conformance.operations import operation_of
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import SinusoidalInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 TILES = (128, 64, 32, 16)
@@ -18,7 +18,7 @@ CLOSE = 0.05  # relative deviation up to which a number counts as the same for a
 
 def described(failing: Sequence[Evidence]) -> list[str]:
     """The first wrong index, the pattern of wrong elements that most failing problems have, and the nature of the error."""
-    compared = [evidence for evidence in failing if evidence.output is not None and "values" in evidence.signs]
+    compared = [evidence for evidence in failing if evidence.output is not None and "values" in evidence.symptoms]
     if not compared:
         return []
     lines = [_first(compared[0])]
@@ -95,7 +95,7 @@ def _rows_by_visibility(wrong: Array, evidence: Evidence) -> str:
 
 
 def _nature(evidence: Evidence) -> str:
-    """Not finite, zero, proportional to what is due, a constant away from it, or neither."""
+    """Not finite, zero, proportional to what is expected, a constant away from it, or neither."""
     assert evidence.output is not None
     expected = evidence.expected
     output = expected.rows_of(evidence.output)
@@ -105,7 +105,7 @@ def _nature(evidence: Evidence) -> str:
         return "outputs are NaN" if np.isnan(got).any() else "outputs are infinite"
     if not got.any():
         return "outputs are 0"
-    return next(_laws(got, want), "the error is neither proportional to what is due nor constant")
+    return next(_laws(got, want), "the error is neither proportional to what is expected nor constant")
 
 
 def _laws(got: Array, want: Array) -> Iterator[str]:
@@ -114,6 +114,69 @@ def _laws(got: Array, want: Array) -> Iterator[str]:
     factor = float(got @ want / (want @ want)) if want.any() else 0.0
     error = got - want
     if np.linalg.norm(got - factor * want) <= CLOSE * np.linalg.norm(error):
-        yield f"outputs are {factor:.4g} times what is due"
+        yield f"outputs are {factor:.4g} times what is expected"
     if np.ptp(error) <= CLOSE * np.abs(error).max():
-        yield f"outputs are {error.mean():.4g} more than what is due"
+        yield f"outputs are {error.mean():.4g} more than what is expected"
+
+
+def columns_of(inputs: SinusoidalInputs) -> tuple[Array, Array]:
+    """Of each column the number of its frequency, and whether it is a cosine."""
+    columns = np.arange(inputs.width)
+    if inputs.arrangement == "concatenated":
+        half = (inputs.width + 1) // 2
+        return columns % half, columns >= half
+    return columns // 2, columns % 2 == 1
+
+
+def element(index: tuple[int, ...], inputs: SinusoidalInputs) -> str:
+    """One element in words; ``index``: (batch row,) position, column."""
+    *batch, position, column = index
+    frequency, cosine = (int(of[column]) for of in columns_of(inputs))
+    row = f"batch row {batch[0]}, " if batch else ""
+    return f"{row}position {position}, column {column} (the {'cosine' if cosine else 'sine'} of frequency {frequency})"
+
+
+def pattern(wrong: Array, inputs: SinusoidalInputs, positions: Array) -> str:
+    """The narrowest pattern that holds all ``wrong`` elements (batch rows, positions, columns), of the ``positions`` judged."""
+    frequency, cosine = columns_of(inputs)
+    rows, at, columns = (np.asarray(wrong.any(axes)) for axes in ((1, 2), (0, 2), (0, 1)))
+    at_frequency = np.array([columns[frequency == number].any() for number in range(frequency.max() + 1)])
+    parts = [
+        one_of(rows, "batch row", "batch rows"),
+        _positions(at, positions),
+        "only sines" if not columns[cosine].any() and cosine.any() else "only cosines" if not columns[~cosine].any() else "",
+        one_of(at_frequency, "frequency", "frequencies"),
+    ]
+    told = ", ".join(filter(None, parts))
+    everywhere = f"at all positions, in all columns{'' if inputs.x is None else ' and batch rows'}"
+    return f"wrong are {told}" if told else f"wrong elements are {everywhere}"
+
+
+def _positions(marks: Array, positions: Array) -> str:
+    """As of other slices, by their numbers in the whole table where only some positions are judged."""
+    if len(marks) == int(positions[-1]) + 1:
+        return one_of(marks, "position", "positions")
+    wrong = np.flatnonzero(marks)
+    if len(wrong) == len(marks):
+        return ""
+    return f"only positions from {positions[wrong[0]]} on" if marks[wrong[0] :].all() else "only some positions"
+
+
+def one_of(marks: np.ndarray, one: str, many: str) -> str:
+    """The wrong ones of all; nothing where all are wrong."""
+    count, places = len(marks), np.flatnonzero(marks)
+    if count == 1 or len(places) == count:
+        return ""
+    if len(places) == 1:
+        return f"only {one} {places[0]} of {count}" if 0 < places[0] < count - 1 else f"only the {_end(places[0])} {one}"
+    if places[0] > 0 and len(places) == count - places[0]:
+        return f"only {many} from {places[0]} on"
+    if len(places) == places[-1] + 1:
+        return f"only the first {len(places)} {many} of {count}" if count > 3 else f"only the first {many}"
+    if (places % 2 == 1).all():
+        return f"only {many} of odd number"
+    return f"only some {many}"
+
+
+def _end(place: int) -> str:
+    return "first" if place == 0 else "last"

@@ -1,7 +1,7 @@
 """What a fault, or several at once, would give for a problem, and how far rounding may take an implementation with it from that.
 
 A fault that is a rewriting of the inputs has its output and its budget from the oracle, so that r against it means what it means
-everywhere. One that computes has no such budget. It is judged within the largest that the honest computation has in any row of
+everywhere. One that computes has no such budget. It is judged within the largest that the correct computation has in any row of
 the same head and column, since a fault may give a row the weights of another; within two roundings of the output; and within
 the response of the fault itself to inputs moved by one unit in the last place, times eight: scores that are not scaled, say, are
 as much more sensitive as they are larger.
@@ -14,13 +14,13 @@ import numpy as np
 
 from conformance.diagnosis.accuracy import expected_by
 from conformance.diagnosis.evidence import Evidence, excess, with_output
-from conformance.dtypes import float_type
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import kv_heads
-from conformance.inputs import Inputs
+from conformance.numerics.dtypes import float_type
+from conformance.numerics.profiles import roundoffs
 from conformance.oracle.expected import Expected
-from conformance.oracle.profiles import roundoffs
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import Inputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 NEAR = 0.25  # the share of the error, or of the deviation that the fault makes, that roundings may have part in
@@ -51,11 +51,11 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What is to be seen: ``signs`` as in Evidence, and the ``expected`` output where there is one to compare. A rewriting has
-    ``inputs``, whose mean of V is a usual answer in rows that see no key, and whose V may be NaN or infinite at hidden keys:
+    """What is to be seen: ``symptoms`` as in Evidence, and the ``expected`` output where there is one to compare. A rewriting has
+    ``inputs``, whose mean of V is a usual answer in fully masked rows, and whose V may be NaN or infinite at hidden keys:
     elements that ``leaks`` marks may be NaN then."""
 
-    signs: Mapping[str, str]
+    symptoms: Mapping[str, str]
     expected: Expected | None = None
     inputs: Inputs | None = None
     leaks: Array | None = None
@@ -63,7 +63,7 @@ class Prediction:
     @property
     def shows(self) -> bool:
         """Whether an implementation with the fault would be wrong here."""
-        return bool(self.signs)
+        return bool(self.symptoms)
 
 
 def together(candidate: Candidate, fault: Fault, only: tuple[str, ...] = ()) -> list[Candidate]:
@@ -108,11 +108,11 @@ def _rewritten(inputs: Inputs, evidence: Evidence) -> Prediction | None:
         return Prediction({"shape": f"{expected.shape} in place of {evidence.expected.shape}"})
     if expected.dtype != evidence.expected.dtype:
         return Prediction({"dtype": f"{expected.dtype} in place of {evidence.expected.dtype}"})
-    honest = evidence.expected
+    correct = evidence.expected
     with np.errstate(invalid="ignore"):
-        as_it_was = np.abs(expected.output - honest.output) <= honest.budget
-    budget = np.where(as_it_was, np.maximum(expected.budget, honest.budget), expected.budget)
-    prediction = _with_values({}, replace(expected, rows=honest.rows, budget=budget), evidence)
+        as_it_was = np.abs(expected.output - correct.output) <= correct.budget
+    budget = np.where(as_it_was, np.maximum(expected.budget, correct.budget), expected.budget)
+    prediction = _with_values({}, replace(expected, rows=correct.rows, budget=budget), evidence)
     return replace(prediction, inputs=inputs, leaks=_leaks(inputs, evidence))
 
 
@@ -140,30 +140,30 @@ def _computed(fault: Fault, inputs: Inputs, evidence: Evidence) -> Prediction | 
         return Prediction({"raises": type(error).__name__})
     seen = with_output(evidence, output)
     if seen.output is None:
-        return Prediction(dict(seen.signs))
-    signs = {sign: how for sign, how in seen.signs.items() if sign != "values"}
-    honest = evidence.expected
-    want = honest.rows_of(seen.output).astype(honest.output.dtype)
-    known = np.where(honest.judged & np.isfinite(honest.budget), honest.budget, 0.0)  # rows that see no key have no budget
+        return Prediction(dict(seen.symptoms))
+    symptoms = {symptom: how for symptom, how in seen.symptoms.items() if symptom != "values"}
+    correct = evidence.expected
+    want = correct.rows_of(seen.output).astype(correct.output.dtype)
+    known = np.where(correct.judged & np.isfinite(correct.budget), correct.budget, 0.0)  # fully masked rows have no budget
     budget = np.broadcast_to(known.max(axis=-2, keepdims=True), want.shape)
-    budget = np.maximum(budget, 2.0 * _rounding(want, honest.dtype))
-    prediction = _with_values(signs, replace(honest, output=want, budget=budget), evidence)
+    budget = np.maximum(budget, 2.0 * _rounding(want, correct.dtype))
+    prediction = _with_values(symptoms, replace(correct, output=want, budget=budget), evidence)
     if not _near(prediction, evidence):
         return prediction
     budget = np.maximum(budget, RESPONSES * _response(fault, inputs, evidence, want))
-    return _with_values(signs, replace(honest, output=want, budget=budget), evidence)
+    return _with_values(symptoms, replace(correct, output=want, budget=budget), evidence)
 
 
 def _near(prediction: Prediction, evidence: Evidence) -> bool:
     """Whether a larger budget could matter: the output is another one, and yet not far away from what was seen."""
     expected, output = prediction.expected, evidence.output
-    if expected is None or output is None or "values" not in prediction.signs:
+    if expected is None or output is None or "values" not in prediction.symptoms:
         return False
-    seen, honest = expected.rows_of(output).astype(np.float64), evidence.expected.output.astype(np.float64)
+    seen, correct = expected.rows_of(output).astype(np.float64), evidence.expected.output.astype(np.float64)
     with np.errstate(all="ignore"):
-        rest, error = np.abs(seen - expected.output.astype(np.float64)), np.abs(seen - honest)
+        rest, error = np.abs(seen - expected.output.astype(np.float64)), np.abs(seen - correct)
         wrong = (rest > expected.budget) & np.isfinite(rest)
-        away = np.abs(expected.output.astype(np.float64) - honest)
+        away = np.abs(expected.output.astype(np.float64) - correct)
     return bool(wrong.any()) and bool(np.median(rest[wrong] / np.maximum(error, away)[wrong]) < NEAR)
 
 
@@ -211,18 +211,18 @@ def _moved(array: Array, seed: int, unit: float) -> Array:
     return (array.astype(np.float64) * (1.0 + 2.0 * unit * signs)).astype(array.dtype)
 
 
-def _with_values(signs: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:
-    """Adds the sign of wrong values where an implementation with the fault would fail the problem."""
-    honest = evidence.expected
-    emptied = honest.judged & ~expected.judged  # rows that see no key with the fault: what they give is a convention
-    if deviation(expected, honest).max(initial=0.0) > 1.0 or emptied.any():
-        signs = {**signs, "values": ""}
-    return Prediction(signs, expected)
+def _with_values(symptoms: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:
+    """Adds the symptom of wrong values where an implementation with the fault would fail the problem."""
+    correct = evidence.expected
+    emptied = correct.judged & ~expected.judged  # fully masked rows with the fault: what they give is a convention
+    if deviation(expected, correct).max(initial=0.0) > 1.0 or emptied.any():
+        symptoms = {**symptoms, "values": ""}
+    return Prediction(symptoms, expected)
 
 
-def deviation(expected: Expected, honest: Expected) -> Array:
+def deviation(expected: Expected, correct: Expected) -> Array:
     """How far what a fault gives is from what is right, in budgets of the latter, by element; 0 where either is not judged."""
-    return excess(whole(expected.output, honest), replace(honest, judged=honest.judged & expected.judged))
+    return excess(whole(expected.output, correct), replace(correct, judged=correct.judged & expected.judged))
 
 
 def whole(rows: Array, expected: Expected) -> Array:

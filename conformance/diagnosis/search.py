@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from conformance.diagnosis.clock import Clock
+from conformance.diagnosis.clock import TimeBudget
 from conformance.diagnosis.evidence import OF_ONE_CALL, Evidence
 from conformance.diagnosis.prediction import Candidate, alone, together
 from conformance.diagnosis.simulation import Predictor
 from conformance.diagnosis.trial import NEARLY_ALL, Trial
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 
 LEADERS = 10  # singles of which pairs are made, and that passing problems are tried on
 ENOUGH = 3  # failing problems that a second fault must explain beside one that explains nearly all
@@ -20,9 +20,9 @@ EQUALS = 2  # best ones that explain the same, so that what outputs do not tell 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A candidate that explains failures of one sign; ``rivals`` do as well, on all that was looked at. ``fresh`` problems were
-    run to make sure. ``less_accurate``: dtypes in which it does so only if less accuracy is asked for, and what is said of it.
-    ``open``: dtypes of which nothing is known, since they fail in other ways."""
+    """A candidate that explains failures of one symptom; ``rivals`` do as well, on all that was looked at. ``fresh`` problems
+    were run to make sure. ``less_accurate``: dtypes in which it does so only if less accuracy is asked for, and what is said of
+    it. ``open``: dtypes of which nothing is known, since they fail in other ways."""
 
     trial: Trial
     fresh: int
@@ -33,15 +33,15 @@ class Explanation:
 
 @dataclass
 class Search:
-    """The search as regards one sign. ``failing`` shows it, ``passing`` does not; ``fresh`` runs more problems for rivals.
+    """The search as regards one symptom. ``failing`` shows it, ``passing`` does not; ``fresh`` runs more problems for rivals.
     ``in_company``: each fails behind others only."""
 
-    sign: str
+    symptom: str
     failing: Sequence[Evidence]
     passing: Sequence[Evidence]
     predictor: Predictor
     fresh: Callable[[Sequence[Trial]], list[Evidence]]
-    clock: Clock
+    clock: TimeBudget
     in_company: bool = False
     singles: list[Trial] = field(default_factory=list)
     more: list[Evidence] = field(default_factory=list)  # what fresh problems gave, failing and passing
@@ -50,8 +50,8 @@ class Search:
         """One fault that explains nearly all failures, with a second one for what is left over. Faults that were ``named`` before
         come first."""
         others = [fault for fault in faults if fault not in named]
-        shares = (0.6, 0.6, 0.7) if self.sign == "values" else (0.9, 0.9, 0.9)
-        for group, share in zip((named, *_in_order(others, self.sign, self.in_company)), shares, strict=True):
+        shares = (0.6, 0.6, 0.7) if self.symptom == "values" else (0.9, 0.9, 0.9)
+        for group, share in zip((named, *_in_order(others, self.symptom, self.in_company)), shares, strict=True):
             self.singles += self._tried(alone(group), self.failing, share)
             found = self._settled([trial for trial in self.singles if trial.explains_nearly_all])
             if found is not None:
@@ -100,7 +100,7 @@ class Search:
         for candidate in candidates:
             if not self.clock.left(share):
                 break
-            trial = Trial(candidate, self.sign)
+            trial = Trial(candidate, self.symptom)
             for number, evidence in enumerate(failing, 1):
                 trial.add(evidence, self.predictor(candidate, evidence))
                 if trial.hopeless or trial.wrong > spare or (number == decisive and not trial.explained):
@@ -131,7 +131,7 @@ class Search:
             replace(trial.candidate, only=own)
             for trial in self.singles
             if trial.contradictions or trial.refuted
-            if (trial.candidate.faults[0].behaviour is None or self.sign == "dtype")
+            if (trial.candidate.faults[0].behaviour is None or self.symptom == "dtype")
             and trial.explained >= NEARLY_ALL * trial.clear
         ]
         return self._tried(candidates, self.failing, share=0.75)
@@ -141,7 +141,7 @@ class Search:
         by two, and the best one and the nearest one with each fault that there is. What explains nearly all by itself, and is
         contradicted, is not made better by a second fault."""
         yield self._in_own_dtypes()
-        if self.sign != "values":
+        if self.symptom != "values":
             return
         contradicted = [trial for trial in self.singles if trial.contradictions]
         enough = {trial.candidate.faults[0] for trial in contradicted if trial.explained >= NEARLY_ALL * trial.clear}
@@ -186,13 +186,13 @@ class Search:
         for trial in tried:
             trial.more = len(self.more)
             for evidence in self.more if trial.checked else ():
-                if self.sign not in evidence.signs:
+                if self.symptom not in evidence.symptoms:
                     trial.add(evidence, self.predictor(trial.candidate, evidence))
         return tried
 
     @property
     def all_failing(self) -> list[Evidence]:
-        return [*self.failing, *(evidence for evidence in self.more if self.sign in evidence.signs)]
+        return [*self.failing, *(evidence for evidence in self.more if self.symptom in evidence.symptoms)]
 
     def _settled(self, rivals: Sequence[Trial]) -> Explanation | None:
         """The best of those that explain nearly all, once fresh problems have been put to them; None where none is left."""
@@ -255,11 +255,11 @@ def _with_each(best: Sequence[Trial], faults: Sequence[Fault]) -> list[tuple[Can
     return [(trial.candidate, fault) for trial in best for fault in faults]
 
 
-def _in_order(faults: Sequence[Fault], sign: str, in_company: bool) -> tuple[list[Fault], list[Fault]]:
-    """Faults of arithmetic and of behaviour, first those that are the likely cause of the sign: running behaviours takes time.
-    The honest computation, which follows a rewriting of the inputs, raises nothing and changes nothing."""
+def _in_order(faults: Sequence[Fault], symptom: str, in_company: bool) -> tuple[list[Fault], list[Fault]]:
+    """Faults of arithmetic and of behaviour, first those that are the likely cause of the symptom: running behaviours takes time.
+    The correct computation, which follows a rewriting of the inputs, raises nothing and changes nothing."""
     arithmetic = [
-        fault for fault in faults if fault.behaviour is None and (fault.compute or sign in ("values", "shape", "dtype"))
+        fault for fault in faults if fault.behaviour is None and (fault.compute or symptom in ("values", "shape", "dtype"))
     ]
     behaviours = [fault for fault in faults if fault.behaviour is not None]
-    return (arithmetic, behaviours) if sign in OF_ONE_CALL and not in_company else (behaviours, arithmetic)
+    return (arithmetic, behaviours) if symptom in OF_ONE_CALL and not in_company else (behaviours, arithmetic)

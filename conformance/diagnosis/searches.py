@@ -1,9 +1,9 @@
-"""Looking at problems again, and the searches for what explains different signs, which share what was seen."""
+"""Looking at problems again, and the searches for what explains different symptoms, which share what was seen."""
 
 from collections.abc import Iterable, Sequence
 
 from conformance.diagnosis.accuracy import judged_by
-from conformance.diagnosis.clock import Clock
+from conformance.diagnosis.clock import TimeBudget
 from conformance.diagnosis.evidence import BESIDE, Evidence, Examiner, Probing
 from conformance.diagnosis.prediction import Candidate
 from conformance.diagnosis.search import Search
@@ -30,7 +30,7 @@ def never(evidence: Evidence) -> bool:
     return False
 
 
-def look_at(examiner: Examiner, problems: Iterable[Problem], probe: Probing, clock: Clock, share: float) -> list[Evidence]:
+def look_at(examiner: Examiner, problems: Iterable[Problem], probe: Probing, clock: TimeBudget, share: float) -> list[Evidence]:
     """Evidence of each problem that is offered, for as long as there is time; of one at least."""
     found: list[Evidence] = []
     for problem in problems:
@@ -43,7 +43,7 @@ def look_at(examiner: Examiner, problems: Iterable[Problem], probe: Probing, clo
 
 
 class Searches:
-    """Makes a search for each sign, of what was ``gathered`` so far."""
+    """Makes a search for each symptom, of what was ``gathered`` so far."""
 
     def __init__(self, telling: Telling, gathered: Sequence[Evidence], predictor: Predictor, in_company: bool) -> None:
         self.telling = telling
@@ -52,27 +52,27 @@ class Searches:
         self.predictor = predictor
         self.in_company = in_company
 
-    def of(self, sign: str, failing: list[Evidence]) -> Search:
-        passing = [evidence for evidence in self.gathered if sign not in evidence.signs]
-        if sign == "values":
-            failing, passing = _of_due_dtype(failing, passing)
+    def of(self, symptom: str, failing: list[Evidence]) -> Search:
+        passing = [evidence for evidence in self.gathered if symptom not in evidence.symptoms]
+        if symptom == "values":
+            failing, passing = _of_expected_dtype(failing, passing)
 
         def fresh(rivals: Sequence[Trial]) -> list[Evidence]:
             found = self._fresh(self.telling, rivals, failing)
-            return _of_due_dtype(failing, found)[1] if sign == "values" else found
+            return _of_expected_dtype(failing, found)[1] if symptom == "values" else found
 
-        return Search(sign, failing, passing, self.predictor, fresh, self.telling.clock, self.in_company)
+        return Search(symptom, failing, passing, self.predictor, fresh, self.telling.clock, self.in_company)
 
     def within(self, dtype: str, seen: Sequence[Evidence], claim: str = "") -> Search:
         """For wrong values of one dtype among what was ``seen``, judged by a ``claim`` where there is one."""
 
         def judged(evidence: Iterable[Evidence]) -> list[Evidence]:
-            own = [one for one in evidence if one.problem.dtype == dtype and "dtype" not in one.signs]
+            own = [one for one in evidence if one.problem.dtype == dtype and "dtype" not in one.symptoms]
             return [again for one in own if (again := judged_by(one, claim)) is not None]
 
         evidence = judged(seen)
-        failing = [one for one in evidence if "values" in one.signs]
-        passing = [one for one in evidence if "values" not in one.signs]
+        failing = [one for one in evidence if "values" in one.symptoms]
+        passing = [one for one in evidence if "values" not in one.symptoms]
         telling = self.telling.within(dtype)
 
         def fresh(rivals: Sequence[Trial]) -> list[Evidence]:
@@ -100,7 +100,7 @@ class Searches:
     def _fresh(self, telling: Telling, rivals: Sequence[Trial], failing: Sequence[Evidence]) -> list[Evidence]:
         candidates = [trial.candidate for trial in rivals]
         problems = telling.problems(candidates, [evidence.problem for evidence in failing], self.known)
-        several = any(sign in BESIDE for evidence in failing for sign in evidence.signs)
+        several = any(symptom in BESIDE for evidence in failing for symptom in evidence.symptoms)
         found = look_at(telling.examiner, problems, FirstWrong() if several else never, telling.clock, 0.95)
         self._know(found)
         return found
@@ -109,9 +109,9 @@ class Searches:
         self.known |= {evidence.problem for evidence in found}
 
 
-def _of_due_dtype(failing: list[Evidence], passing: list[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
+def _of_expected_dtype(failing: list[Evidence], passing: list[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
     """Without outputs of another dtype, which were computed in another precision, if enough is left."""
-    clean = [evidence for evidence in failing if "dtype" not in evidence.signs]
+    clean = [evidence for evidence in failing if "dtype" not in evidence.symptoms]
     if not clean:
         return failing, passing
-    return clean, [evidence for evidence in passing if "dtype" not in evidence.signs]
+    return clean, [evidence for evidence in passing if "dtype" not in evidence.symptoms]

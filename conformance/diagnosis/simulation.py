@@ -6,10 +6,10 @@ from functools import partial
 
 from conformance.diagnosis.evidence import OF_ONE_CALL, OVER_CALLS, Evidence, Examiner
 from conformance.diagnosis.prediction import Candidate, Prediction, predict
+from conformance.faults.fault import Fault
 from conformance.faults.functions import implementation_of
-from conformance.faults.model import Fault
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 
 
 class Predictor:
@@ -27,7 +27,7 @@ class Predictor:
             return None
         run = self._run(candidate.faults[0])
         place = next(number for number, known in enumerate(self.evidence) if known is evidence)
-        return _seen(run[place], evidence, any(sign in one.signs for one in run if one for sign in OVER_CALLS))
+        return _seen(run[place], evidence, any(symptom in one.symptoms for one in run if one for symptom in OVER_CALLS))
 
     def extend(self, evidence: Sequence[Evidence]) -> None:
         """Adds evidence that was gathered later; what was run before is run again, so that its past is the same."""
@@ -43,14 +43,18 @@ class Predictor:
 
 def _seen(run: Evidence | None, evidence: Evidence, by_outcome: bool) -> Prediction | None:
     """What the run shows. Outputs that depend on other calls are not compared: the calls before ours are not known."""
-    signs = {} if run is None else {sign: how for sign, how in run.signs.items() if not (by_outcome and sign in OF_ONE_CALL)}
-    if run is None or not signs:
+    symptoms = (
+        {}
+        if run is None
+        else {symptom: how for symptom, how in run.symptoms.items() if not (by_outcome and symptom in OF_ONE_CALL)}
+    )
+    if run is None or not symptoms:
         return None
     if run.output is None or by_outcome:
-        return Prediction(signs)
-    honest = evidence.expected
-    output = honest.rows_of(run.output)
-    return Prediction(signs, replace(honest, output=output.astype(honest.output.dtype), budget=2.0 * honest.budget))
+        return Prediction(symptoms)
+    correct = evidence.expected
+    output = correct.rows_of(run.output)
+    return Prediction(symptoms, replace(correct, output=output.astype(correct.output.dtype), budget=2.0 * correct.budget))
 
 
 def _as_before(known: Evidence, again: Evidence) -> bool:

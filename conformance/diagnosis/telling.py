@@ -9,7 +9,7 @@ from itertools import count, islice
 import numpy as np
 
 from conformance.diagnosis.choice import enlarged, renewed, sharpened, varied, weakened
-from conformance.diagnosis.clock import Clock
+from conformance.diagnosis.clock import TimeBudget
 from conformance.diagnosis.evidence import Evidence, Examiner, excess
 from conformance.diagnosis.prediction import Candidate, Prediction, predict, whole
 from conformance.errors import ProblemError, Unsupported
@@ -28,7 +28,7 @@ class Telling:
     the dtypes that are looked at, none for all; ``batch``: how many failures at once."""
 
     examiner: Examiner
-    clock: Clock
+    clock: TimeBudget
     failing: Sequence[Problem]
     passing: Sequence[Problem]
     only: tuple[str, ...] = ()
@@ -113,8 +113,8 @@ def _renewed(failures: Sequence[Problem], known: set[Problem]) -> list[Problem]:
 def unlike(one: Prediction | None, other: Prediction | None) -> bool:
     """Whether some output could fit one of two predictions and not the other."""
     if one is None or other is None or one.expected is None or other.expected is None:
-        return (one.signs if one else {}) != (other.signs if other else {})
-    if set(one.signs) != set(other.signs):
+        return (one.symptoms if one else {}) != (other.symptoms if other else {})
+    if set(one.symptoms) != set(other.symptoms):
         return True
     apart = replace(one.expected, budget=one.expected.budget + other.expected.budget)
     return bool(excess(whole(other.expected.output, one.expected), apart).max(initial=0.0) > 1.0)

@@ -7,10 +7,10 @@ import numpy as np
 
 from conformance.diagnosis.evidence import Evidence, excess
 from conformance.diagnosis.prediction import Candidate, Prediction, deviation
-from conformance.dtypes import float_type
 from conformance.faults.steps import kv_heads
+from conformance.numerics.dtypes import float_type
 from conformance.oracle.expected import Expected
-from conformance.visibility import visible_pairs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 NEARLY_ALL = 0.9
@@ -23,7 +23,7 @@ MEAN_ROOM = 8.0  # roundings of the largest V, for the mean of all
 
 
 class Bearing(enum.Enum):
-    """What one piece of evidence says of a candidate, as regards one sign."""
+    """What one piece of evidence says of a candidate, as regards one symptom."""
 
     EXPLAINED = enum.auto()  # the problem fails, and the candidate gives this very failure
     MISPREDICTED = enum.auto()  # the problem fails, and the candidate gives another failure
@@ -44,28 +44,28 @@ class Bearings:
     barely: bool = False
 
 
-def bearing(prediction: Prediction | None, evidence: Evidence, sign: str) -> Bearings:
-    """What ``evidence`` says of a candidate that predicts ``prediction``, as regards ``sign``."""
-    if sign not in evidence.signs:
+def bearing(prediction: Prediction | None, evidence: Evidence, symptom: str) -> Bearings:
+    """What ``evidence`` says of a candidate that predicts ``prediction``, as regards ``symptom``."""
+    if symptom not in evidence.symptoms:
         return _where_right(prediction, evidence)
     if prediction is None:
         return Bearings(Bearing.UNEXPLAINED)
-    more = set(prediction.signs) - set(evidence.signs)
-    if sign not in prediction.signs:
+    more = set(prediction.symptoms) - set(evidence.symptoms)
+    if symptom not in prediction.symptoms:
         if more:
             return Bearings(Bearing.MISPREDICTED)
-        barely = sign == "values" and evidence.output is not None and prediction.expected and _fits(prediction, evidence, 1.0)
+        barely = symptom == "values" and evidence.output is not None and prediction.expected and _fits(prediction, evidence, 1.0)
         return Bearings(Bearing.UNCLEAR if barely else Bearing.UNEXPLAINED)
     if more:
         return Bearings(Bearing.MISPREDICTED)
-    if sign == "values":
+    if symptom == "values":
         return _values(prediction, evidence)
-    same = sign == "raises" or prediction.signs[sign] == evidence.signs[sign]
+    same = symptom == "raises" or prediction.symptoms[symptom] == evidence.symptoms[symptom]
     return Bearings(Bearing.EXPLAINED if same else Bearing.MISPREDICTED, closeness=float(same))
 
 
 def _where_right(prediction: Prediction | None, evidence: Evidence) -> Bearings:
-    more = set(prediction.signs) - set(evidence.signs) if prediction else set()
+    more = set(prediction.symptoms) - set(evidence.symptoms) if prediction else set()
     if prediction is None or not more or evidence.output is None:  # without an output nothing can contradict
         return Bearings(Bearing.FITTING)
     if more == {"values"} and _nearly_fits(prediction, evidence):
@@ -79,11 +79,11 @@ def _nearly_fits(prediction: Prediction, evidence: Evidence) -> bool:
     return expected is not None and _fits(prediction, evidence, NEARLY) and not _far(expected, evidence.expected)
 
 
-def _far(expected: Expected, honest: Expected) -> bool:
+def _far(expected: Expected, correct: Expected) -> bool:
     """Whether what the fault gives is so far from what is right, in most elements, that no rounding leads back to that: scores of
     1e9 in float32, say, have room for any output, and yet do not give the right one."""
-    judged = np.broadcast_to(honest.judged & expected.judged, honest.output.shape)
-    return bool(judged.any()) and float(np.median(deviation(expected, honest)[judged])) > FAR
+    judged = np.broadcast_to(correct.judged & expected.judged, correct.output.shape)
+    return bool(judged.any()) and float(np.median(deviation(expected, correct)[judged])) > FAR
 
 
 def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
@@ -140,7 +140,7 @@ def _leaked(prediction: Prediction, evidence: Evidence) -> Array:
 
 
 def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
-    """Whether the output is what the fault gives, to within so many ``budgets``; in rows that see no key with the fault, one of
+    """Whether the output is what the fault gives, to within so many ``budgets``; in fully masked rows with the fault, one of
     the answers that are usual there: zeros, NaN, the mean of all V."""
     expected = prediction.expected
     assert evidence.output is not None and expected is not None
@@ -162,10 +162,10 @@ def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
 
 @dataclass
 class Trial:
-    """A candidate and what the evidence says of it so far, as regards one sign."""
+    """A candidate and what the evidence says of it so far, as regards one symptom."""
 
     candidate: Candidate
-    sign: str
+    symptom: str
     counts: dict[Bearing, int] = field(default_factory=lambda: dict.fromkeys(Bearing, 0))
     explains: list[Evidence] = field(default_factory=list)
     r: float = 0.0
@@ -176,7 +176,7 @@ class Trial:
     _closeness: float = 0.0
 
     def add(self, evidence: Evidence, prediction: Prediction | None) -> None:
-        found = bearing(prediction, evidence, self.sign)
+        found = bearing(prediction, evidence, self.symptom)
         self.counts[found.bearing] += 1
         self._closeness += found.closeness
         self.barely += found.barely
@@ -230,7 +230,7 @@ class Trial:
 
     @property
     def hopeless(self) -> bool:
-        tries = self.failing if self.sign in ("raises", "dtype") else self.mispredicted
+        tries = self.failing if self.symptom in ("raises", "dtype") else self.mispredicted
         return self.explained == 0 and tries >= TRIES
 
     @property

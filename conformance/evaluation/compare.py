@@ -1,4 +1,4 @@
-"""Side by side: the same outputs, faulty and honest, judged by the rules of other suites and by error budgets."""
+"""Side by side: the same outputs, faulty and correct, judged by the rules of other suites and by error budgets."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,45 +8,44 @@ import numpy as np
 from cachetools import LRUCache
 from tabulate import tabulate
 
-from conformance import registry
-from conformance.adapter import Implementation
-from conformance.cases.golden import load_cases
+from conformance.adapter import Implementation, registry
 from conformance.cases.random import corpus
-from conformance.dtypes import float_type
 from conformance.errors import Unsupported
 from conformance.evaluation import plain
 from conformance.evaluation.kills import QUICK, judge_of_process
 from conformance.evaluation.rules import RULES, Reference, accepts, applicable, reference
 from conformance.expectations import builtin_expectations
 from conformance.faults import catalogue
+from conformance.faults.fault import Fault
 from conformance.faults.functions import implementation_of
-from conformance.faults.model import Fault
-from conformance.harness import Subject
-from conformance.inputs import Inputs
-from conformance.judging import Failed
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import float_type
 from conformance.oracle import expect
 from conformance.problem import Problem
-from conformance.soak import HONEST
+from conformance.problem.inputs import Inputs
+from conformance.soak import CORRECT
 from conformance.specification import requirements
-from conformance.threads import in_processes
-from conformance.verdict import Outcome
+from conformance.system.threads import in_processes
+from conformance.values.golden import load_cases
 
 OURS = "designed and drawn"  # the problems of the quick tier
 SETS = (OURS, *plain.AMPLITUDES)
 CHUNK = 16  # pairs of fault and dtype that a process takes at once
 Cell = tuple[str, str, bool]  # rule, set of problems, whether in 16 bits
-Job = str | tuple[tuple[str, str], ...]  # an honest implementation by name, or pairs of fault and dtype
+Job = str | tuple[tuple[str, str], ...]  # a correct implementation by name, or pairs of fault and dtype
 
 
 @dataclass
-class Comparison:
+class RuleComparison:
     """How many faults each rule catches of how many to which it applies, by rule, set of problems and size of the dtype, a fault
-    counted once per dtype; and how many honest outputs it rejects of how many."""
+    counted once per dtype; and how many correct outputs it rejects of how many."""
 
     caught: dict[Cell, list[int]] = field(default_factory=dict)
     rejected: dict[Cell, list[int]] = field(default_factory=dict)
 
-    def merge(self, other: "Comparison") -> None:
+    def merge(self, other: "RuleComparison") -> None:
         for mine, theirs in ((self.caught, other.caught), (self.rejected, other.rejected)):
             for cell, (some, of) in theirs.items():
                 _count(mine, cell, some, of)
@@ -61,20 +60,20 @@ def _count(table: dict[Cell, list[int]], cell: Cell, some: int, of: int = 1) -> 
 def comparable(faults: Iterable[Fault]) -> list[Fault]:
     """Those that an output can show; faults of behaviour show over several calls, and rows without a key have no one right
     answer, which no tolerance compares."""
-    return [fault for fault in faults if fault.behaviour is None and not fault.equivalent and not _of_empty_rows(fault)]
+    return [fault for fault in faults if fault.behaviour is None and not fault.equivalent and not _of_fully_masked_rows(fault)]
 
 
-def _of_empty_rows(fault: Fault) -> bool:
+def _of_fully_masked_rows(fault: Fault) -> bool:
     return all(requirements()[identifier].check == "empty-rows" for identifier in fault.requirements)
 
 
 def jobs_for(faults: Sequence[Fault], names: Sequence[str] = ()) -> list[Job]:
-    """What there is to judge: honest implementations (those that do not compile, or ``names``), and ``faults`` of the catalogue
+    """What there is to judge: correct implementations (those that do not compile, or ``names``), and ``faults`` of the catalogue
     in all their dtypes."""
     pairs = [(fault.id, dtype) for fault in comparable(faults) for dtype in fault.dtypes]
     pairs.sort(key=lambda pair: (catalogue()[pair[0]].requirements[:1], pair[1]))
-    honest = names or [name for name in HONEST if not registry.resolve(name).support.compiles]
-    return [*honest, *(tuple(pairs[start : start + CHUNK]) for start in range(0, len(pairs), CHUNK))]
+    correct = names or [name for name in CORRECT if not registry.resolve(name).support.compiles]
+    return [*correct, *(tuple(pairs[start : start + CHUNK]) for start in range(0, len(pairs), CHUNK))]
 
 
 def size(job: Job) -> int:
@@ -82,27 +81,27 @@ def size(job: Job) -> int:
     return 1 if isinstance(job, str) else len(job)
 
 
-def run(jobs: Iterable[Job], processes: int | None = None, progress: Callable[[int], None] = lambda done: None) -> Comparison:
+def run(jobs: Iterable[Job], processes: int | None = None, progress: Callable[[int], None] = lambda done: None) -> RuleComparison:
     """The jobs' results in one, from so many processes, one a core if None. ``progress`` hears the sizes of jobs as they end."""
-    total = Comparison()
+    total = RuleComparison()
     for job, part in in_processes(_judge, jobs, processes):
         total.merge(part)
         progress(size(job))
     return total
 
 
-def _judge(job: Job) -> Comparison:
+def _judge(job: Job) -> RuleComparison:
     if isinstance(job, str):
-        return judge_honest(job)
-    part = Comparison()
+        return judge_correct(job)
+    part = RuleComparison()
     for identifier, dtype in job:
         part.merge(judge_fault(catalogue()[identifier], dtype))
     return part
 
 
-def judge_fault(fault: Fault, dtype: str) -> Comparison:
+def judge_fault(fault: Fault, dtype: str) -> RuleComparison:
     """Which rules catch a fault in one dtype: on the problems of the requirements that it names, and on plain ones."""
-    found = Comparison()
+    found = RuleComparison()
     subject = Subject(implementation_of(fault, dtype))
     half = float_type(dtype).is_16_bit
     for name in SETS:
@@ -115,11 +114,11 @@ def judge_fault(fault: Fault, dtype: str) -> Comparison:
     return found
 
 
-def judge_honest(name: str) -> Comparison:
-    """How many outputs of an honest implementation each rule rejects, on the problems of all requirements and on plain ones.
+def judge_correct(name: str) -> RuleComparison:
+    """How many outputs of a correct implementation each rule rejects, on the problems of all requirements and on plain ones.
     Where it is known not to keep to its budget, nothing is asked."""
     implementation = registry.resolve(name)
-    found = Comparison()
+    found = RuleComparison()
     if implementation.missing() is not None:
         return found
     subject = Subject(implementation)
@@ -198,8 +197,8 @@ def _without_known_failures(identifiers: tuple[str, ...], dtype: str, implementa
     return list(_posed(tuple(sound), dtype))
 
 
-def render(comparison: Comparison, style: str = "simple") -> str:
-    """One table for 16-bit dtypes, one for the wider ones; shares of faults caught and of honest outputs rejected."""
+def render(comparison: RuleComparison, style: str = "simple") -> str:
+    """One table for 16-bit dtypes, one for the wider ones; shares of faults caught and of correct outputs rejected."""
     parts = []
     for half, title in ((True, "float16 and bfloat16"), (False, "float32 and float64")):
         cells = [(rule, [(rule, name, half) for name in SETS]) for rule in RULES]
@@ -207,12 +206,12 @@ def render(comparison: Comparison, style: str = "simple") -> str:
             (rule, *(_share(table.get(cell)) for table in (comparison.caught, comparison.rejected) for cell in row))
             for rule, row in cells
         ]
-        head = ("rule", *(f"{what} {name}" for what in ("faults:", "honest:") for name in SETS))
+        head = ("rule", *(f"{what} {name}" for what in ("faults:", "correct:") for name in SETS))
         faults = max((of for (_, _, h), (_, of) in comparison.caught.items() if h == half), default=0)
-        honest = sum(comparison.rejected.get(cell, [0, 0])[1] for cell in cells[-1][1])
+        correct = sum(comparison.rejected.get(cell, [0, 0])[1] for cell in cells[-1][1])
         table = tabulate(rows, head, tablefmt=style, disable_numparse=True)
         parts.append(
-            f"{title}: the share of {faults} pairs of fault and dtype that is caught, and of {honest:,} honest outputs that is "
+            f"{title}: the share of {faults} pairs of fault and dtype that is caught, and of {correct:,} correct outputs that is "
             f"rejected, by problems\n\n{table}"
         )
     return "\n\n".join(parts)

@@ -8,8 +8,8 @@ from dataclasses import asdict
 import msgspec
 from tabulate import tabulate
 
-from conformance.dtypes import DTYPES
-from conformance.evaluation.kills import Kill, KillMatrix, Trial
+from conformance.evaluation.kills import FaultTrial, Kill, KillMatrix
+from conformance.numerics.dtypes import DTYPES
 from conformance.specification import requirements
 
 WEAKEST = 10  # faults whose margins are shown
@@ -32,7 +32,7 @@ def fault_table(matrix: KillMatrix, style: str) -> str:
     return tabulate(rows, ("fault", *DTYPES), tablefmt=style, disable_numparse=True)
 
 
-def _cell(trial: Trial) -> str:
+def _cell(trial: FaultTrial) -> str:
     if trial.survived:
         return "SURVIVES"
     kill = trial.kill
@@ -105,7 +105,7 @@ def summary(matrix: KillMatrix) -> Iterator[str]:
             yield "\n".join([f"{what} ({len(trials)}):", *_by_fault(trials)])
 
 
-def _by_fault(trials: Iterable[Trial]) -> Iterator[str]:
+def _by_fault(trials: Iterable[FaultTrial]) -> Iterator[str]:
     dtypes: dict[str, list[str]] = {}
     for trial in trials:
         dtypes.setdefault(trial.fault, []).append(trial.dtype)
@@ -118,6 +118,6 @@ def as_json(matrix: KillMatrix) -> str:
     return f'{{"complete": {json.dumps(matrix.complete)}, "trials": [\n' + ",\n".join(trials) + "\n]}\n"
 
 
-def judged_trials(text: str) -> list[Trial]:
+def judged_trials(text: str) -> list[FaultTrial]:
     """Of what ``as_json`` wrote, the trials of faults that must be caught."""
-    return [msgspec.convert(trial, Trial) for trial in json.loads(text)["trials"] if not trial["equivalent"]]
+    return [msgspec.convert(trial, FaultTrial) for trial in json.loads(text)["trials"] if not trial["equivalent"]]

@@ -14,19 +14,19 @@ from functools import cache, partial
 import numpy as np
 
 from conformance.checks.items import ItemRun
+from conformance.checks.run_options import DEFAULT_SEED, TIERS, Effort
 from conformance.errors import UsageError, quoted
 from conformance.expectations import ImplementationExpectations
 from conformance.faults import catalogue
+from conformance.faults.fault import Fault
 from conformance.faults.functions import implementation_of
-from conformance.faults.model import Fault
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.records.model import Case
-from conformance.run_options import DEFAULT_SEED, TIERS, Effort
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
+from conformance.records.record_types import Case
 from conformance.specification import requirements
-from conformance.specification.model import Requirement, nothing
-from conformance.threads import in_processes
-from conformance.verdict import Outcome
+from conformance.specification.requirement import Requirement, nothing
+from conformance.system.threads import in_processes
 
 FIXED = Effort(examples=0, free=False, seed=DEFAULT_SEED)  # golden and designed cases alone
 QUICK = replace(FIXED, examples=TIERS["quick"])
@@ -48,7 +48,7 @@ class Kill:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class FaultTrial:
     """What became of one fault in one dtype: the kills in the order in which they were found.
 
     ``cases`` counts the different problems that catch it, as far as they were looked for; where it is one, ``only`` is its id.
@@ -81,7 +81,7 @@ class Trial:
         return self.cases == 1
 
 
-def margins(trials: Iterable[Trial]) -> dict[str, float]:
+def margins(trials: Iterable[FaultTrial]) -> dict[str, float]:
     """By fault, the smallest r of its kills over its dtypes; without those that no r has killed."""
     smallest: dict[str, float] = {}
     for trial in trials:
@@ -130,9 +130,9 @@ class _Attempts:
         )
 
     @property
-    def trial(self) -> Trial:
+    def trial(self) -> FaultTrial:
         only = next(iter(self.cases.values())) if len(self.cases) == 1 else ""
-        return Trial(
+        return FaultTrial(
             fault=self.fault.id,
             dtype=self.dtype,
             kills=tuple(self.kills),
@@ -148,7 +148,7 @@ def _of_dtype(requirement: Requirement, dtype: str) -> Requirement:
     return replace(requirement, designed=lambda: problems, random=None)
 
 
-def try_fault(fault: Fault, dtype: str, judge: Judge, thin: bool = False) -> Trial:
+def try_fault(fault: Fault, dtype: str, judge: Judge, thin: bool = False) -> FaultTrial:
     """Runs the checks on ``fault`` in ``dtype`` until the first kill, those that it names before the others; all of them where it
     is said to be equivalent. Where that kill is by a single case, and it is asked what is ``thin``, golden and designed cases are
     tried until another catches it."""
@@ -162,7 +162,7 @@ def try_fault(fault: Fault, dtype: str, judge: Judge, thin: bool = False) -> Tri
     return attempts.trial
 
 
-def try_everything(pairs: Iterable[tuple[Fault, str]], judge: Judge) -> list[Trial]:
+def try_everything(pairs: Iterable[tuple[Fault, str]], judge: Judge) -> list[FaultTrial]:
     """Runs all the checks on faults in a dtype each, requirement by requirement, so that each draws its random cases once."""
     everybody = [_Attempts(fault, dtype, judge) for fault, dtype in pairs]
     for requirement, effort in _both_efforts(requirements().values()):
@@ -183,31 +183,31 @@ def _both_efforts(asked: Iterable[Requirement]) -> Iterator[tuple[Requirement, E
 class KillMatrix:
     """All trials, fault by fault as in the catalogue."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[FaultTrial, ...]
     faults: dict[str, Fault]
     complete: bool  # whether all requirements were run on all faults
     counted: bool = False  # whether a second case was looked for, so that it is known what is thin
 
     @property
-    def judged(self) -> list[Trial]:
+    def judged(self) -> list[FaultTrial]:
         """Those of faults that must be caught."""
         return [trial for trial in self.trials if not self.faults[trial.fault].equivalent]
 
     @property
-    def elsewhere(self) -> list[Trial]:
+    def elsewhere(self) -> list[FaultTrial]:
         return [trial for trial in self.judged if trial.elsewhere]
 
     @property
-    def survivors(self) -> list[Trial]:
+    def survivors(self) -> list[FaultTrial]:
         return [trial for trial in self.judged if trial.survived]
 
     @property
-    def thin(self) -> list[Trial]:
+    def thin(self) -> list[FaultTrial]:
         """Those that one single case catches; none where that is not known."""
         return [trial for trial in self.judged if trial.thin] if self.complete or self.counted else []
 
     @property
-    def unlike(self) -> list[Trial]:
+    def unlike(self) -> list[FaultTrial]:
         """Trials of faults said to be equivalent that are caught, so that they are not."""
         return [trial for trial in self.trials if self.faults[trial.fault].equivalent and trial.kills]
 
@@ -257,7 +257,7 @@ def run(
         ((fault.id, dtype) for fault in faults for dtype in fault.dtypes),
         key=lambda pair: (catalogue()[pair[0]].requirements[:1], pair[1]),
     )
-    trials: list[Trial] = []
+    trials: list[FaultTrial] = []
     size = MATRIX_CHUNK if matrix else CHUNK
     chunks = [work[start : start + size] for start in range(0, len(work), size)]
     for chunk, found in in_processes(partial(_chunk, matrix=matrix, thin=thin), chunks, processes):
@@ -266,14 +266,14 @@ def run(
     return collect(trials, faults, matrix, thin)
 
 
-def collect(trials: Iterable[Trial], faults: Sequence[Fault], matrix: bool, thin: bool = False) -> KillMatrix:
+def collect(trials: Iterable[FaultTrial], faults: Sequence[Fault], matrix: bool, thin: bool = False) -> KillMatrix:
     """The trials in the order of ``faults`` and their dtypes."""
     place = {pair: number for number, pair in enumerate((fault.id, dtype) for fault in faults for dtype in fault.dtypes)}
     ordered = sorted(trials, key=lambda trial: place[trial.fault, trial.dtype])
     return KillMatrix(tuple(ordered), {fault.id: fault for fault in faults}, matrix, thin)
 
 
-def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool, thin: bool) -> list[Trial]:
+def _chunk(pairs: Sequence[tuple[str, str]], matrix: bool, thin: bool) -> list[FaultTrial]:
     faults = [(catalogue()[identifier], dtype) for identifier, dtype in pairs]
     if matrix:
         return try_everything(faults, judge_of_process())

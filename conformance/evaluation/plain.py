@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 
-from conformance.dtypes import round_to
-from conformance.inputs import Inputs
+from conformance.numerics.dtypes import round_to
+from conformance.numerics.philox import Stream
 from conformance.operations import operation_of
-from conformance.philox import Stream
 from conformance.problem import Problem
+from conformance.problem.inputs import Inputs
 from conformance.values import materialise
 
 AMPLITUDES = {"N(0, 1)": 1.0, "0.1 · N(0, 1)": 0.1}

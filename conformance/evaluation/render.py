@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from conformance import files
-from conformance.dtypes import DTYPES
 from conformance.evaluation.kill_tables import judged_trials
-from conformance.evaluation.kills import Kill, Trial, margins
+from conformance.evaluation.kills import FaultTrial, Kill, margins
 from conformance.faults import kinds
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
+from conformance.numerics.dtypes import DTYPES
+from conformance.system import files
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 MEASURED = "## First detection"
@@ -74,7 +74,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def measured(trials: Sequence[Trial]) -> str:
+def measured(trials: Sequence[FaultTrial]) -> str:
     """The part that a run decides, from trials of faults that must be caught: by fault, the first kill of its slowest dtype."""
     slowest: dict[str, Kill] = {}
     for trial in trials:

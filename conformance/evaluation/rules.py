@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
 from conformance.faults import steps
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.judging.verdict import Outcome, judge
+from conformance.numerics.dtypes import float_type, round_to
 from conformance.operations import operation_of
 from conformance.oracle import Expected
-from conformance.verdict import Outcome, judge
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 Array = np.ndarray
 # rtol and atol, the defaults of torch.testing.assert_close.
@@ -30,7 +30,7 @@ class Reference:
     expected: Expected
     rounded: Array
     exact: Array
-    eager: Array | None
+    unfused: Array | None
 
     def of(self, output: Array) -> Array:
         """The judged elements of an implementation's output."""
@@ -39,7 +39,7 @@ class Reference:
 
 def reference(inputs: Inputs, expected: Expected) -> Reference:
     """What to compare outputs for ``inputs`` with. A reference in low precision that overflows is none."""
-    low = eager(inputs) if float_type(expected.dtype).is_16_bit else None
+    low = unfused(inputs) if float_type(expected.dtype).is_16_bit else None
     exact = expected.output[np.broadcast_to(expected.judged, expected.output.shape)].astype(np.float64)
     rounded = round_to(exact, expected.dtype).astype(np.float64)
     near = None if low is None else judged(low, expected)
@@ -51,7 +51,7 @@ def judged(output: Array, expected: Expected) -> Array:
     return got[np.broadcast_to(expected.judged, got.shape)].astype(np.float64)
 
 
-def eager(inputs: Inputs) -> Array | None:
+def unfused(inputs: Inputs) -> Array | None:
     """Each step rounded to the dtype of the inputs, products accumulated in more; None for operations without steps."""
     if not inputs.attends:
         return None
@@ -93,13 +93,13 @@ def _assert_close(output: Array, truth: Reference) -> bool:
 
 
 def _twice_the_largest(output: Array, truth: Reference) -> bool:
-    assert truth.eager is not None
-    return bool(_errors(truth.of(output), truth).max(initial=0.0) <= 2.0 * _errors(truth.eager, truth).max(initial=0.0))
+    assert truth.unfused is not None
+    return bool(_errors(truth.of(output), truth).max(initial=0.0) <= 2.0 * _errors(truth.unfused, truth).max(initial=0.0))
 
 
 def _mean(output: Array, truth: Reference) -> bool:
-    assert truth.eager is not None
-    return bool(_errors(truth.of(output), truth).mean() <= 1.1 * _errors(truth.eager, truth).mean())
+    assert truth.unfused is not None
+    return bool(_errors(truth.of(output), truth).mean() <= 1.1 * _errors(truth.unfused, truth).mean())
 
 
 def _errors(got: Array, truth: Reference) -> Array:
@@ -130,7 +130,7 @@ _RELATIVE = (_twice_the_largest, _mean)  # to the errors of a reference in low p
 
 def applicable(truth: Reference) -> tuple[str, ...]:
     """The rules that can be applied where there is this reference."""
-    return tuple(name for name, rule in RULES.items() if truth.eager is not None or rule not in _RELATIVE)
+    return tuple(name for name, rule in RULES.items() if truth.unfused is not None or rule not in _RELATIVE)
 
 
 def accepts(name: str, output: Array, truth: Reference) -> bool:

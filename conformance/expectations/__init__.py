@@ -18,12 +18,21 @@
     reason = "…"                            # link and when as above
 """
 
-from conformance.expectations.judging import Expectations, ImplementationExpectations, Status
+from conformance.expectations.expectation import Expectation, ExpectedAnswer, file_stem
+from conformance.expectations.judging import Expectations, ImplementationExpectations, Status, judge_timed
 from conformance.expectations.load import builtin_expectations, is_skipped, load, load_skips, no_expectations
-from conformance.expectations.model import Expected, ExpectedAnswer, file_stem
-from conformance.expectations.timed import judge_timed
 
 __all__ = [
-    "Expectations", "Expected", "ExpectedAnswer", "ImplementationExpectations", "Status", "builtin_expectations", "file_stem",
-    "is_skipped", "judge_timed", "load", "load_skips", "no_expectations",
+    "Expectation",
+    "Expectations",
+    "ExpectedAnswer",
+    "ImplementationExpectations",
+    "Status",
+    "builtin_expectations",
+    "file_stem",
+    "is_skipped",
+    "judge_timed",
+    "load",
+    "load_skips",
+    "no_expectations",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import tomlkit
 from tomlkit.items import Array, Table
 
 from conformance.errors import UsageError
-from conformance.expectations.model import Entry, Expected, ExpectedAnswer
+from conformance.expectations.expectation import Entry, Expectation, ExpectedAnswer
 
 _HEADING = re.compile(r"\s*\[\[\s*expected\s*\]\]")
 
@@ -43,7 +43,7 @@ class ExpectationsFile:
         if after is None:
             self._removed.add(place)
             return
-        assert isinstance(after, Expected), "an answer stays as it is, or goes"
+        assert isinstance(after, Expectation), "an answer stays as it is, or goes"
         document = tomlkit.parse(self._blocks[place])
         entry: Table = document["expected"][0]
         entry["cases"] = _cases(after.cases)
@@ -85,9 +85,9 @@ def _block(entry: Entry) -> str:
         table["requirement"] = entry.requirement
         table["outcome"] = str(entry.outcome)
     table["reason"] = entry.reason
-    if isinstance(entry, Expected) and entry.cases != "all":
+    if isinstance(entry, Expectation) and entry.cases != "all":
         table["cases"] = _cases(entry.cases)
-    if isinstance(entry, Expected) and entry.dtypes:
+    if isinstance(entry, Expectation) and entry.dtypes:
         table["dtypes"] = _array(entry.dtypes)
     entries = tomlkit.aot()
     entries.append(table)

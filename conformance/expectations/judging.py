@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import UsageError, cut
-from conformance.expectations.model import Entry, Expected, ExpectedAnswer, file_stem, unmet
-from conformance.records.model import Environment, ImplementationEntry, StatusWord
+from conformance.expectations.expectation import Entry, Expectation, ExpectedAnswer, file_stem, unmet
+from conformance.judging.verdict import Outcome
+from conformance.problem import Problem
+from conformance.records.record_types import Environment, ImplementationEntry, StatusWord
 from conformance.specification import conventions, requirements
-from conformance.verdict import Outcome
 
 # Both say "the values are wrong"; which of them a random case shows depends on what was drawn.
 _WRONG_VALUES = frozenset({Outcome.WRONG_VALUE, Outcome.NONFINITE})
@@ -27,11 +28,11 @@ class Status:
 
 
 @dataclass
-class _Entry:
+class _MetExpectation:
     """An expectation and what it has met so far."""
 
     number: int
-    expected: Expected
+    expected: Expectation
     seen: set[str] = field(default_factory=set)
 
     @property
@@ -54,13 +55,13 @@ class ImplementationExpectations:
         self.where = where
         self._elsewhere = tuple(elsewhere)
         self._judged: set[str] = set()
-        self._entries: dict[str, list[_Entry]] = {}
+        self._entries: dict[str, list[_MetExpectation]] = {}
         self._stated: dict[str, tuple[int, ExpectedAnswer]] = {}
         for number, one in expected:
             if isinstance(one, ExpectedAnswer):
                 self._stated[one.convention] = number, one
             else:
-                self._entries.setdefault(one.requirement, []).append(_Entry(number, one))
+                self._entries.setdefault(one.requirement, []).append(_MetExpectation(number, one))
 
     def judge(self, requirement: str, stratum: str, digest: str, dtype: str, outcome: Outcome) -> Status:
         """What to make of a case's outcome.
@@ -107,7 +108,7 @@ class ImplementationExpectations:
         known = f"{expected.answer!r} is expected ({expected.reason})"
         return Status(False, f"{seen}, where {known}: correct or remove entry {number} of {self.where}.")
 
-    def entries(self) -> Iterator[Expected]:
+    def entries(self) -> Iterator[Expectation]:
         """All that hold."""
         yield from (entry.expected for entries in self._entries.values() for entry in entries)
 
@@ -124,7 +125,7 @@ class ImplementationExpectations:
             for what in entry.stale
         ]
 
-    def _judge_random(self, requirement: str, entries: list[_Entry], outcome: Outcome) -> Status:
+    def _judge_random(self, requirement: str, entries: list[_MetExpectation], outcome: Outcome) -> Status:
         for entry in entries:
             if entry.expected.random and alike(entry.expected.outcome, outcome):
                 return Status(True, entry.expected.reason)
@@ -135,11 +136,11 @@ class ImplementationExpectations:
         if not outcome.is_failure:
             return Status(True)
         for number, one, condition in self._elsewhere:
-            if isinstance(one, Expected) and one.requirement == requirement and alike(one.outcome, outcome):
+            if isinstance(one, Expectation) and one.requirement == requirement and alike(one.outcome, outcome):
                 return Status(False, f"Entry {number} of {self.where} expects it elsewhere: with {condition}.")
         return Status(False)
 
-    def _compare(self, entry: _Entry, outcome: Outcome) -> Status:
+    def _compare(self, entry: _MetExpectation, outcome: Outcome) -> Status:
         expected = entry.expected
         if not outcome.was_run:
             return Status(True)
@@ -151,7 +152,7 @@ class ImplementationExpectations:
         return Status(False, f"{outcome}, where {known}.")
 
 
-def _selecting(entries: list[_Entry], digest: str) -> _Entry | None:
+def _selecting(entries: list[_MetExpectation], digest: str) -> _MetExpectation | None:
     """The entry that selects a case: one that names it goes before one that says "all"."""
     named = [entry for entry in entries if entry.expected.cases != "all" and digest in entry.expected.cases]
     general = [entry for entry in entries if entry.expected.cases == "all"]
@@ -198,11 +199,11 @@ class Expectations:
         """A sentence where the files are of other implementations alone, which is no mistake where several runs share a folder;
         empty where there are no files, or one is meant for any of these."""
         names = tuple(implementations)
-        due = {f"{file_stem(name)}.toml" for name in names}
+        target = {f"{file_stem(name)}.toml" for name in names}
         there = {f"{stem}.toml" for stem in self._files}
-        if not names or not there or "" in self._files or due & there:
+        if not names or not there or "" in self._files or target & there:
             return ""
-        called, others = cut(", ".join(sorted(due))), cut(", ".join(sorted(there)))
+        called, others = cut(", ".join(sorted(target))), cut(", ".join(sorted(there)))
         return f"No expectation is of {cut(', '.join(names))}, which would stand in {called}; what is there is {others}."
 
     def for_(self, implementation: str) -> ImplementationExpectations:
@@ -248,10 +249,35 @@ def _demand_agreement(where: str, entries: Iterable[tuple[int, Entry]]) -> None:
             )
 
 
-def _overlap(first: Expected, second: Expected) -> bool:
+def _overlap(first: Expectation, second: Expectation) -> bool:
     """Whether both select the same cases with equal right."""
     if first.dtypes and second.dtypes and set(first.dtypes).isdisjoint(second.dtypes):
         return False
     if first.cases == "all" or second.cases == "all":
         return first.cases == second.cases
     return not set(first.cases).isdisjoint(second.cases)
+
+
+def judge_timed(expectations: ImplementationExpectations, problem: Problem, outcome: Outcome) -> Status:
+    """A failure is known where an expectation for its dtype and outcome is of cases that ask for no more than the call does.
+
+    What is known to fail on special contents, or with a mask, says nothing of a plain call.
+    """
+    if not outcome.is_failure:
+        return Status(True)
+    for expected in expectations.entries():
+        if expected.covers(problem.dtype) and alike(expected.outcome, outcome) and _asks_for_no_more(expected, problem):
+            return Status(True, expected.reason)
+    return Status(False)
+
+
+def _asks_for_no_more(expected: Expectation, problem: Problem) -> bool:
+    """Whether a designed case of the expectation has only features that the problem has, and ordinary contents."""
+    requirement = requirements().get(expected.requirement)
+    if requirement is None or requirement.operation != problem.operation:
+        return False
+    return any(
+        case.dtype == problem.dtype and case.features <= problem.features and not case.transformations
+        for case in requirement.designed()
+        if expected.cases == "all" or case.digest in expected.cases
+    )

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from conformance.dtypes import DTYPES
 from conformance.errors import UsageError, cut, quoted
+from conformance.expectations.expectation import TEXT_CONDITIONS, Entry, Expectation, ExpectedAnswer, file_stem, packages_named
 from conformance.expectations.judging import Expectations
-from conformance.expectations.model import TEXT_CONDITIONS, Entry, Expected, ExpectedAnswer, file_stem, packages_named
+from conformance.numerics.dtypes import DTYPES
 from conformance.records.environment import PACKAGES, current_environment
-from conformance.records.model import Environment
-from conformance.resources import expectations_folder
+from conformance.records.record_types import Environment
 from conformance.specification import conventions
-from conformance.user_files import demand_path, read_text
+from conformance.system.resources import expectations_folder
+from conformance.system.user_files import demand_path, read_text
 
 EMPTY_CASES = (
     'cases = [] selects nothing; leave it out to mean all cases, or write cases = "none" where random ones alone may fail.'
@@ -122,8 +122,8 @@ def _entries(entries: list[Any], where: str, known_requirements: Collection[str]
     for number, entry in enumerate(entries, start=1):
         place = f"{where}, entry {number}"
         try:
-            kind: type[Entry] = ExpectedAnswer if isinstance(entry, dict) and "convention" in entry else Expected
-            if kind is Expected and isinstance(entry, dict) and entry.get("cases") == []:
+            kind: type[Entry] = ExpectedAnswer if isinstance(entry, dict) and "convention" in entry else Expectation
+            if kind is Expectation and isinstance(entry, dict) and entry.get("cases") == []:
                 raise UsageError(f"{place}: {EMPTY_CASES}")
             expected = msgspec.convert(entry, kind)
         except (msgspec.ValidationError, RecursionError) as error:
@@ -155,7 +155,7 @@ def _demand_answer(expected: ExpectedAnswer, place: str) -> None:
         )
 
 
-def _demand_sense(expected: Expected, place: str, known_requirements: Collection[str] | None) -> None:
+def _demand_sense(expected: Expectation, place: str, known_requirements: Collection[str] | None) -> None:
     if known_requirements is not None and expected.requirement not in known_requirements:
         raise UsageError(f"{place}: there is no requirement {quoted(expected.requirement)}; correct or remove the entry.")
     if expected.cases == () and not expected.random:

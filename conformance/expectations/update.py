@@ -4,17 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance import files
 from conformance.errors import UsageError, cut
+from conformance.expectations.expectation import Cases, Entry, Expectation, ExpectedAnswer, file_stem
 from conformance.expectations.file import ExpectationsFile
 from conformance.expectations.judging import alike
 from conformance.expectations.load import parse
-from conformance.expectations.model import Cases, Entry, Expected, ExpectedAnswer, file_stem
-from conformance.records.model import CONFORMANCE_TIERS, Case, Item
+from conformance.judging.verdict import Outcome
+from conformance.records.record_types import CONFORMANCE_TIERS, Case, Item
 from conformance.records.run import Run
 from conformance.specification import conventions
-from conformance.user_files import demand_path, read_text, reason
-from conformance.verdict import Outcome
+from conformance.system import files
+from conformance.system.user_files import demand_path, read_text, reason
 
 TO_BE_REVIEWED = "to be reviewed"
 
@@ -49,10 +49,10 @@ def _updated(run: Run, implementation: str, before: str, where: str) -> str:
         own = {
             place: one
             for place, one in enumerate(entries)
-            if isinstance(one, Expected) and one.requirement == requirement and one.holds_in(run.environment)
+            if isinstance(one, Expectation) and one.requirement == requirement and one.holds_in(run.environment)
         }
         plan = _Plan(item, [case for case in cases if case.requirement == requirement], saw_all)
-        kept: list[Expected] = []
+        kept: list[Expectation] = []
         for place, one in sorted(own.items(), key=lambda pair: pair[1].cases == "all"):  # those that name cases go first
             revised = plan.revised(one, kept)
             file.replace(place, one, revised)
@@ -100,7 +100,7 @@ class _Plan:
         """Whether the item took its process with it, so that no case tells of it."""
         return self.item.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
 
-    def revised(self, entry: Expected, before: Iterable[Expected]) -> Expected | None:
+    def revised(self, entry: Expectation, before: Iterable[Expectation]) -> Expectation | None:
         """The entry with the cases that still fail as it says; None if nothing is left of it.
 
         ``before`` are the entries already kept: "all" leaves out the cases that one of them names.
@@ -125,7 +125,7 @@ class _Plan:
             return None
         return _with_cases(entry, left)
 
-    def missing(self, kept: list[Expected]) -> list[Expected]:
+    def missing(self, kept: list[Expectation]) -> list[Expectation]:
         """Entries for the failures that no kept entry expects."""
         if self.died:
             return [] if kept else [self._new(self.item.outcome, "all", ())]
@@ -134,7 +134,7 @@ class _Plan:
         new = [entry for outcome in outcomes for entry in self._entries(outcome, uncovered)]
         return new + self._random_entries([*kept, *new])
 
-    def _entries(self, outcome: Outcome, uncovered: list[Case]) -> list[Expected]:
+    def _entries(self, outcome: Outcome, uncovered: list[Case]) -> list[Expectation]:
         """For the dtypes of which all cases fail so, "all"; for the others, their digests."""
         failing = [case for case in uncovered if case.outcome == outcome]
         whole = {case.dtype for case in failing} - {case.dtype for case in uncovered if case.outcome != outcome}
@@ -148,7 +148,7 @@ class _Plan:
             entries.append(self._new(outcome, digests, tuple(sorted(partial))))
         return entries
 
-    def _random_entries(self, present: list[Expected]) -> list[Expected]:
+    def _random_entries(self, present: list[Expectation]) -> list[Expectation]:
         """Entries that allow the failures of random cases alone."""
         left = [case for case in self.cases if case.stratum == "random" and not any(_allows(entry, case) for entry in present)]
         return [
@@ -156,25 +156,25 @@ class _Plan:
             for outcome in dict.fromkeys(case.outcome for case in left)
         ]
 
-    def _random_failures(self, entry: Expected) -> bool:
+    def _random_failures(self, entry: Expectation) -> bool:
         return any(case.stratum == "random" and _allows(entry, case) for case in self.cases)
 
-    def _new(self, outcome: Outcome, cases: Cases, dtypes: tuple[str, ...]) -> Expected:
+    def _new(self, outcome: Outcome, cases: Cases, dtypes: tuple[str, ...]) -> Expectation:
         requirement = self.item.requirement
-        return Expected(requirement=requirement, outcome=outcome, reason=TO_BE_REVIEWED, cases=cases, dtypes=dtypes)
+        return Expectation(requirement=requirement, outcome=outcome, reason=TO_BE_REVIEWED, cases=cases, dtypes=dtypes)
 
 
-def _selects(entry: Expected, case: Case) -> bool:
+def _selects(entry: Expectation, case: Case) -> bool:
     return entry.covers(case.dtype) and (entry.cases == "all" or case.digest in entry.cases)
 
 
-def _allows(entry: Expected, case: Case) -> bool:
+def _allows(entry: Expectation, case: Case) -> bool:
     return entry.random and entry.covers(case.dtype) and alike(entry.outcome, case.outcome)
 
 
-def _with_cases(entry: Expected, digests: set[str]) -> Expected:
+def _with_cases(entry: Expectation, digests: set[str]) -> Expectation:
     fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-    return Expected(**{**fields, "cases": tuple(sorted(digests))})
+    return Expectation(**{**fields, "cases": tuple(sorted(digests))})
 
 
 def _write(texts: Mapping[Path, str]) -> None:

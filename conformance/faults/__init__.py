@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conformance.faults.model import Fault
+    from conformance.faults.fault import Fault
 
 
 @cache

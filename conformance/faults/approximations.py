@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import IN_DTYPE, OUT, TO_16, WIDE, Way, computed, fault, inputs, stages
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.precision import EXACT, GATED, OF_WEIGHTS, PROBE, result, rounded_inputs, shifted, weights_in
 from conformance.faults.rounding import BITS, Rounding, levels, rounding_to, significand
 from conformance.faults.steps import attend, mix, softmax
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Step = Callable[[Array], Array]

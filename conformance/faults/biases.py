@@ -6,12 +6,12 @@ from functools import wraps
 import numpy as np
 from jaxtyping import Float
 
-from conformance.dtypes import round_to
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HALF, MASK, TO_16, WIDE, Way, along_axis, bias, fault, full_size, is_form, where_asked
 from conformance.faults.masks import as_keys, is_column, transposed
-from conformance.faults.model import Fault
 from conformance.faults.steps import attend
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import round_to
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Bias = Float[Array, "#b #h #lq #lk"]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from conformance.faults.calls import ATTENTION, MULTI_HEAD, SINUSOIDAL, Act, Call, Memory, called
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MASK, OUT
-from conformance.faults.model import Fault
 
 Array = np.ndarray
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance.faults.fault import Behaviour, Fault
 from conformance.faults.grammar import HEAD, IDS, OUT, POS, Way, fault
-from conformance.faults.model import Behaviour, Fault
 from conformance.faults.steps import attend
-from conformance.inputs import AttentionInputs, Inputs
 from conformance.operations import Operation, operation_of, operations
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 Array = np.ndarray
 Memory = dict[Any, Any]
@@ -35,7 +35,7 @@ class Call:
     named: dict[str, Any]
 
     def right(self) -> Array:
-        """What is due."""
+        """What is expected."""
         return self.function(*self.arguments, **self.named)
 
     def arrays(self) -> dict[str, Array]:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Int
 
-from conformance.dtypes import round_to
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MASK, OUT, Way, along_axis, fault, inputs, narrowed, where_asked
-from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend
 from conformance.features.causal import offset as causal_offset
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import round_to
 from conformance.problem.forms import four_axes
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 # Of query numbers (Lq, 1), key numbers (1, Lk), the offset of the alignment, and the inputs: which pairs are visible.

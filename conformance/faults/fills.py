@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from conformance.dtypes import float_type
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import HALF, HEAD, MASK, NOT_FLOAT16, Way, computed, fault, inputs, sibling, unhidden
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.steps import attend, default_scale, flow_of, run
 from conformance.features import features
-from conformance.inputs import AttentionInputs
-from conformance.visibility import visible_block
+from conformance.numerics.dtypes import float_type
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_block
 
 Array = np.ndarray
 Fill = Callable[[AttentionInputs], Any]  # a number, or one for each row
@@ -30,13 +30,13 @@ OVERFLOWING = (
     "transformers (Falcon): https://github.com/huggingface/transformers/pull/26137",
 )
 REFUSED = ("fairseq: https://github.com/facebookresearch/fairseq/issues/3575",)
-EMPTY_ROWS = (
+FULLY_MASKED_ROWS = (
     "pytorch: https://github.com/pytorch/pytorch/issues/103749",
     "transformers (OPT): https://github.com/huggingface/transformers/pull/17437",
 )
 MULTIPLIED = ("openxla/xla: https://github.com/openxla/xla/pull/11444",)
 SIGN = ("memory-compressed-attention: https://github.com/lucidrains/memory-compressed-attention/issues/2",)
-ONLY_EMPTY_ROWS = (
+ONLY_FULLY_MASKED_ROWS = (
     "No visible score of the dtype lies below its smallest number, and beside the others a hidden key gets no weight. Only rows "
     "that see no key differ, and what those give is a convention."
 )
@@ -163,13 +163,13 @@ FAULTS: tuple[Fault, ...] = (
     *_numbers(),
     fault("fill-least-score", "replaces hidden scores by the smallest of their row",
           _put(lambda x: _products(x).min(-1, keepdims=True)), LEAK),
-    fault("fill-smallest", "replaces hidden scores by the dtype's smallest number", _put(_smallest), (), EMPTY_ROWS,
-          equivalent=ONLY_EMPTY_ROWS),
-    fault("fill-smallest-added", "adds the dtype's smallest number to hidden scores", _added(_smallest), (), EMPTY_ROWS,
-          dtypes=NOT_FLOAT16, equivalent=ONLY_EMPTY_ROWS),
+    fault("fill-smallest", "replaces hidden scores by the dtype's smallest number", _put(_smallest), (), FULLY_MASKED_ROWS,
+          equivalent=ONLY_FULLY_MASKED_ROWS),
+    fault("fill-smallest-added", "adds the dtype's smallest number to hidden scores", _added(_smallest), (), FULLY_MASKED_ROWS,
+          dtypes=NOT_FLOAT16, equivalent=ONLY_FULLY_MASKED_ROWS),
     fault("fill-smallest-added-in-float16",
           "adds float16's smallest number to hidden scores that are wider, which leaves rows without a key their scores",
-          _added(_smallest), MASK(43), EMPTY_ROWS, dtypes=("float16",)),
+          _added(_smallest), MASK(43), FULLY_MASKED_ROWS, dtypes=("float16",)),
     fault("fill-half-of-smallest", "replaces hidden scores by half of the dtype's smallest number",
           _put(lambda x: _smallest(x, 0.5)), LOW, dtypes=("float16",)),
     fault("fill-0.7-of-smallest", "replaces hidden scores by 0.7 times the dtype's smallest number",

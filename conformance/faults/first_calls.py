@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from conformance.faults.calls import ATTENTION, MULTI_HEAD, Call, Inner, Memory, called, within
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import OUT
-from conformance.faults.model import Fault
 from conformance.faults.steps import attend, softmax
-from conformance.inputs import AttentionInputs
 from conformance.operations import Operation
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 TILE = 8  # keys to which a workspace of scores is rounded up
@@ -81,7 +81,7 @@ def _flat_buffer(call: Call, memory: Memory) -> Array:
 
 
 def _last_but_for_value_width(call: Call, memory: Memory) -> Array:
-    """The last answer again where only the value is another, in as many columns as are due."""
+    """The last answer again where only the value is another, in as many columns as are expected."""
     query, key, value = call.arguments
     form, before, right = (query.shape, key.shape), memory.get("last"), call.right()
     memory["last"] = form, value.shape, right

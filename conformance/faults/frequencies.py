@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import IDS, POS, SINUSOIDAL, Way, fault
-from conformance.faults.model import Fault
 from conformance.faults.sinusoids import FIRST, Frequencies, added, arranged, changed_table, encoded, with_table
 from conformance.faults.steps import frequencies_asked, sinusoidal
-from conformance.inputs import SinusoidalInputs
+from conformance.problem.inputs import SinusoidalInputs
 
 Array = np.ndarray
 Exponent = Callable[[Array, int], Array]  # of the numbers of pairs, and the width

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
-from conformance.faults.model import Fault
+from conformance.adapter import Implementation, Support, registry
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
 from conformance.features import every_feature
 from conformance.operations import operation_of

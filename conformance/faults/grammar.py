@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.faults.model import Behaviour, Compute, Fault, Rewrite
+from conformance.faults.fault import Behaviour, Compute, Fault, Rewrite
 from conformance.faults.steps import attend, multi_head
 from conformance.features import features
-from conformance.inputs import AttentionInputs, MultiHeadInputs
 from conformance.problem.forms import four_axes
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 IDS = tuple[str, ...]

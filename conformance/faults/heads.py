@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, OUT, Way, argument, computed, fault, inputs, output, unhidden
-from conformance.faults.model import Fault
 from conformance.faults.steps import attend, kv_heads
 from conformance.features import features
 from conformance.features.causal import offset as causal_offset
-from conformance.inputs import AttentionInputs
 from conformance.problem.forms import along
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 HeadMap = Callable[[int, int], Int[Array, " h"]]  # (query heads, key heads) → the head that each query head reads

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float
 
-from conformance.dtypes import float_type
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import HEAD, MASK, OUT, Way, computed, fault, layer_output, output, unhidden
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.steps import add_bias, attend, divide, finite_top, softmax
-from conformance.inputs import AttentionInputs, MultiHeadInputs
-from conformance.visibility import visible_block, visible_pairs
+from conformance.numerics.dtypes import float_type
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.visibility import visible_block, visible_pairs
 
 Array = np.ndarray
 Scores = Float[Array, "b h lq lk"]
@@ -144,7 +144,7 @@ FAULTS: tuple[Fault, ...] = (
     fault("hidden-values-averaged-in", "adds a 64th of the mean of the hidden V", _weighed(_averaged), MASK(21, 1, 9, 17)),
     fault("hidden-keys-in-the-sum", "leaves hidden keys out of the normaliser only", _weighed(_in_numerator),
           MASK(1, 9, 17, 21, 22), DROPPED_SCORES),
-    # Rows that see no key spoil others
+    # Fully masked rows spoil others
     *(
         fault(f"empty-row-{name}", sentence, _giving(number, rows), MASK(33), EMPTY)
         for name, sentence, number, rows in (
@@ -156,22 +156,22 @@ FAULTS: tuple[Fault, ...] = (
             ("silences-four", "gives 0 for four queries of which one sees no key", 0.0, _spread(_fours)),
         )
     ),
-    # Rows that see no key are given what nobody means them to give
+    # Fully masked rows are given what nobody means them to give
     *(
         fault(name, sentence, _giving(given, rows), MASK(43), EMPTY, needs)
         for name, sentence, given, rows, needs in (
-            ("empty-row-gives-first-value", "gives the first V in a row that sees no key", _first_value, _empty, ""),
-            ("empty-row-gives-row-before", "gives in a row that sees no key what the row before gives",
+            ("empty-row-gives-first-value", "gives the first V in a fully masked row", _first_value, _empty, ""),
+            ("empty-row-gives-row-before", "gives in a fully masked row what the row before gives",
              lambda inputs: np.roll(attend(inputs), 1, axis=2), _empty, ""),
-            ("empty-row-gives-infinity", "gives infinity in a row that sees no key", np.inf, _empty, ""),
-            ("empty-row-of-bias-gives-one", "gives 1 in a row from which a bias of −∞ hides every key", 1.0, _by_bias, "bias"),
+            ("empty-row-gives-infinity", "gives infinity in a fully masked row", np.inf, _empty, ""),
+            ("empty-row-of-bias-gives-one", "gives 1 in a row that a bias of −∞ masks fully", 1.0, _by_bias, "bias"),
             ("key-length-zero-gives-first-value", "gives the first V where the key length is 0", _first_value,
              _by("key_lengths"), "key-lengths"),
             ("row-before-first-key-gives-one", "gives 1 in a causal row that lies before the first key", 1.0, _by("causal"),
              "causal"),
         )
     ),
-    fault("multi-head-empty-row-gives-one", "gives 1 in a row that sees no key, in multi-head attention",
+    fault("multi-head-empty-row-gives-one", "gives 1 in a fully masked row, in multi-head attention",
           layer_output(_one_in_layer), HEAD(34), EMPTY),
     # Counts of visible keys
     *(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from conformance.faults.calls import ATTENTION, MULTI_HEAD, SINUSOIDAL, Act, Call, Memory, called
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, OUT, POS
-from conformance.faults.model import Fault
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 Array = np.ndarray
 Sign = Callable[[Array], Any]  # what a cache looks at of an array

@@ -6,9 +6,9 @@ from functools import wraps
 import numpy as np
 from jaxtyping import Bool, Int
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MASK, Way, along_axis, fault, key_lengths, narrowed
-from conformance.faults.model import Fault
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Lengths = Int[Array, " b"]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, IDS, MULTI_HEAD, Way, computed, fault, unhidden
 from conformance.faults.grammar import layer as steps
-from conformance.faults.model import Fault
 from conformance.faults.steps import attend, default_scale, merge, multi_head, project, split
-from conformance.inputs import AttentionInputs, MultiHeadInputs
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 Heads = Float[Array, "b h l d"]

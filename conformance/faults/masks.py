@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MASK, Way, along_axis, fault, has_axes, inputs, is_form, mask, stages, where_asked
-from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend
-from conformance.inputs import AttentionInputs
 from conformance.problem.forms import four_axes
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Mask = Bool[Array, "#b #h #lq #lk"]
@@ -263,7 +263,7 @@ FAULTS: tuple[Fault, ...] = (
           FORMS, ADDED),
     fault("hidden-scores-plus-infinity", "gives hidden keys a score of +∞ instead of −∞",
           stages(hide=lambda scores, visible: np.where(visible, scores, np.inf)), MASK(1, 2, 3, 4, 5, 9, 17), AFTER_SOFTMAX[1:]),
-    fault("visible-scores-plus-one", "adds 1 to the scores of all visible keys, where 0 is due", inputs(_one_added), (),
+    fault("visible-scores-plus-one", "adds 1 to the scores of all visible keys, where 0 is expected", inputs(_one_added), (),
           ("tinygrad: https://github.com/tinygrad/tinygrad/pull/2425",),
           lacks=frozenset({"sinks"}), equivalent="Softmax does not change when the same number is added to all scores of a row."),
 )  # fmt: skip

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MASK, MULTI_HEAD, NOT_FLOAT16, OUT, SCALE, Way, computed, fault, stages
-from conformance.faults.model import Fault
 from conformance.faults.steps import add_bias, attend, multi_head, products, softmax
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 Shift = Callable[[Array], Array]  # what is taken off the scores, from the scores, which are −inf where a pair is hidden

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import MASK, OUT, SCALE, Way, fault, inputs
-from conformance.faults.model import Fault
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Strides = Callable[[Array], Sequence[int]]  # tensor → elements from one index to the next along each axis

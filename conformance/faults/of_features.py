@@ -11,15 +11,15 @@ from itertools import combinations, permutations
 from typing import Any
 
 from conformance.faults.calls import OPERATIONS, Act, Call, Memory, called
+from conformance.faults.fault import ALL_DTYPES, Fault, Rewrite
 from conformance.faults.grammar import ATTENTION, MASK, MULTI_HEAD, Way, computed, fault, sibling, unhidden
-from conformance.faults.model import ALL_DTYPES, Fault, Rewrite
 from conformance.faults.steps import attend
 from conformance.features import features
 from conformance.features.feature import Feature, Wrong
-from conformance.inputs import AttentionInputs
 from conformance.operations import Operation, operations
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_pairs
 from conformance.specification import requirements
-from conformance.visibility import visible_pairs
 
 # Ids and sentences that are older than their making, and where a fault was seen.
 OLD_IDS = {

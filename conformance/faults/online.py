@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import MASK, NOT_FLOAT16, OUT, SCALE, Way, computed, fault
-from conformance.faults.model import Fault
 from conformance.faults.steps import divide, scored
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Running = Callable[[Array, Array], Array]

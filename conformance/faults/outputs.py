@@ -6,10 +6,10 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.faults.calls import OPERATIONS, Act, called
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import OUT, Way, argument, computed, fault, output, stages
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.steps import attend, products
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 SHAPE, TAILS, VALUES = OUT(1), OUT(36, 35, 3), OUT(3, 5)
@@ -109,7 +109,8 @@ FAULTS: tuple[Fault, ...] = (
         if word == "zero" or multiple == 4
     ),
     # Relations
-    fault("output-beyond-the-mean", "goes twice as far from the mean of V as is due", computed(_overshooting), OUT(11) + VALUES),
+    fault("output-beyond-the-mean", "goes twice as far from the mean of V as is expected", computed(_overshooting),
+          OUT(11) + VALUES),
     fault("scale-by-row-number", "multiplies the scores by the logarithm of the row's number", stages(products=_growing),
           OUT(16) + VALUES),
     fault("query-channels-in-halves", "has the even channels of the query before the odd ones, and not those of the key",

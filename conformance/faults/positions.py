@@ -6,11 +6,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import IDS, POS, TO_16, WIDE, Way, fault
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.sinusoids import FIRST, added, arranged, changed_table, encoded, summed, table, with_table
 from conformance.faults.steps import frequencies_asked, sinusoidal
-from conformance.inputs import SinusoidalInputs
+from conformance.problem.inputs import SinusoidalInputs
 
 Array = np.ndarray
 LARGE, EACH = POS(12, 5, 13), POS(2, 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import (
     HALF,
     HEAD,
@@ -24,10 +24,10 @@ from conformance.faults.grammar import (
     stages,
 )
 from conformance.faults.grammar import layer as in_layer
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.rounding import BITS, Rounding, rounding_to, running_product, running_sum, significand
 from conformance.faults.steps import attend, divide, finite_top, mix, multi_head, products, project
-from conformance.inputs import AttentionInputs, MultiHeadInputs, Weights
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, Weights
 
 Array = np.ndarray
 OF_WEIGHTS = OUT(13) + IN_DTYPE  # with V = I the output is the weights

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MULTI_HEAD, Way, fault
-from conformance.faults.model import Fault
 from conformance.faults.scales import INVERTED, MODEL, root
 from conformance.features import features
-from conformance.inputs import MultiHeadInputs
+from conformance.problem.inputs import MultiHeadInputs
 
 Array = np.ndarray
 Change = Callable[[MultiHeadInputs], dict[str, Array | None]]

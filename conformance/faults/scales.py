@@ -7,10 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.grammar import HEAD, MASK, OUT, SCALE, Way, bias, fault, inputs
-from conformance.faults.model import ALL_DTYPES, Fault
 from conformance.faults.steps import default_scale
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 GIVEN = frozenset({"scale"})
 PADDING = ("ipex-llm: https://github.com/intel/ipex-llm/pull/12619",)
@@ -34,19 +34,19 @@ def _default(scale: Callable[[AttentionInputs], float]) -> Way:
     return inputs(lambda x: x if x.scale is not None else x.but(scale=float(scale(x))))
 
 
-def _due(inputs: AttentionInputs) -> float:
-    """The scale that is due, as a NumPy number: dividing by 0 is no exception then."""
+def _expected_scale(inputs: AttentionInputs) -> float:
+    """The scale that is expected, as a NumPy number: dividing by 0 is no exception then."""
     return np.float64(default_scale(inputs))
 
 
 def _changed(change: Callable[[float, float], float], applies: Callable[[AttentionInputs], bool] = lambda x: True) -> Way:
-    """Another scale where it ``applies``: ``change`` of the due one and of 1/√d."""
+    """Another scale where it ``applies``: ``change`` of the expected one and of 1/√d."""
 
     def rewrite(inputs: AttentionInputs) -> AttentionInputs:
         if not applies(inputs):
             return inputs
         with np.errstate(all="ignore"):
-            return inputs.but(scale=float(change(_due(inputs), _due(inputs.but(scale=None)))))
+            return inputs.but(scale=float(change(_expected_scale(inputs), _expected_scale(inputs.but(scale=None)))))
 
     return Way(rewrite=rewrite)
 
@@ -58,14 +58,14 @@ def _given(change: Callable[[float, float], float]) -> Way:
 
 
 def _any(change: Callable[[Any], Any]) -> Way:
-    return _changed(lambda due, default: float(change(due)))
+    return _changed(lambda scale, default: float(change(scale)))
 
 
 def _lost(place: str, where: str, present: Callable[[AttentionInputs], bool], needs: str, requirements: tuple[str, ...],
           *, also_given: bool = True) -> tuple[Fault, ...]:  # fmt: skip
     """A path on which the default scale is missing, and one on which a given scale is replaced by the default one."""
-    unscaled = _changed(lambda due, default: 1.0, lambda x: present(x) and x.scale is None)
-    ignoring = _changed(lambda due, default: default, lambda x: present(x) and x.scale is not None)
+    unscaled = _changed(lambda scale, default: 1.0, lambda x: present(x) and x.scale is None)
+    ignoring = _changed(lambda scale, default: default, lambda x: present(x) and x.scale is not None)
     both = (
         fault(f"scale-missing-{place}", f"does not scale the scores {where}, unless a scale is given", unscaled, requirements,
               needs=needs),
@@ -87,7 +87,7 @@ def _live_channels(x: AttentionInputs) -> int:
 
 
 def _on_values(x: AttentionInputs) -> AttentionInputs:
-    return x.but(value=x.value.astype(np.float64) * _due(x))
+    return x.but(value=x.value.astype(np.float64) * _expected_scale(x))
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -132,34 +132,36 @@ FAULTS: tuple[Fault, ...] = (
     *(
         fault(f"scale-{name}", sentence, _given(change), requirements)
         for name, sentence, requirements, change in (
-            ("on-top-of-default", "multiplies by a given scale and by 1/√d too", SCALE(5), lambda due, default: due * default),
-            ("given-inverted", "divides the scores by a given scale", SCALE(5), lambda due, default: 1.0 / due),
-            ("truncated", "truncates a given scale to an integer", SCALE(5), lambda due, default: np.trunc(due)),
-            ("one-as-none", "takes a given scale of 1 for none", SCALE(6), lambda due, default: default if due == 1 else due),
-            ("clipped-to-one", "clips a given scale to at most 1", LARGE, lambda due, default: min(due, 1.0)),
+            ("on-top-of-default", "multiplies by a given scale and by 1/√d too", SCALE(5),
+             lambda scale, default: scale * default),
+            ("given-inverted", "divides the scores by a given scale", SCALE(5), lambda scale, default: 1.0 / scale),
+            ("truncated", "truncates a given scale to an integer", SCALE(5), lambda scale, default: np.trunc(scale)),
+            ("one-as-none", "takes a given scale of 1 for none", SCALE(6),
+             lambda scale, default: default if scale == 1 else scale),
+            ("clipped-to-one", "clips a given scale to at most 1", LARGE, lambda scale, default: min(scale, 1.0)),
             ("clipped-to-default", "clips a given scale to at most 1/√d", SCALE(8, 5, 6), min),
-            ("clipped-below", "clips a given scale to at least 2⁻¹⁰", TINY, lambda due, default: max(due, 2.0**-10)),
-            ("fixed-point", "rounds a given scale to 8 binary places", TINY, lambda due, default: np.round(due * 256) / 256),
-            ("without-sign", "leaves out the sign of a scale", BELOW_0, lambda due, default: abs(due)),
+            ("clipped-below", "clips a given scale to at least 2⁻¹⁰", TINY, lambda scale, default: max(scale, 2.0**-10)),
+            ("fixed-point", "rounds a given scale to 8 binary places", TINY, lambda scale, default: np.round(scale * 256) / 256),
+            ("without-sign", "leaves out the sign of a scale", BELOW_0, lambda scale, default: abs(scale)),
             ("below-0-not-given", "takes a scale below 0 for one that was not given", BELOW_0,
-             lambda due, default: default if due < 0 else due),
-            ("cut-off-below-minus-1", "takes a scale below −1 for −1", BELOW_0, lambda due, default: max(due, -1.0)),
+             lambda scale, default: default if scale < 0 else scale),
+            ("cut-off-below-minus-1", "takes a scale below −1 for −1", BELOW_0, lambda scale, default: max(scale, -1.0)),
         )
     ),
     # Any scale
     *(
         fault(f"scale-{name}", sentence, _any(change), requirements, dtypes=dtypes)
         for name, sentence, requirements, dtypes, change in (
-            ("twice", "applies the scale twice, to the query and to the scores", ANY, ALL_DTYPES, lambda due: due * due),
-            ("thrice", "applies the scale to query, key and scores", ANY, ALL_DTYPES, lambda due: due**3),
+            ("twice", "applies the scale twice, to the query and to the scores", ANY, ALL_DTYPES, lambda scale: scale * scale),
+            ("thrice", "applies the scale to query, key and scores", ANY, ALL_DTYPES, lambda scale: scale**3),
             ("root", "multiplies only one of query and key by √scale", ANY, ALL_DTYPES, np.sqrt),
-            ("two-decimals", "rounds the scale to two decimals", SCALE(1, 7), ALL_DTYPES, lambda due: np.round(due, 2)),
+            ("two-decimals", "rounds the scale to two decimals", SCALE(1, 7), ALL_DTYPES, lambda scale: np.round(scale, 2)),
             ("power-of-two", "rounds the scale to a power of two, as a shift", ANY, ALL_DTYPES,
-             lambda due: 2.0 ** np.round(np.log2(due))),
+             lambda scale: 2.0 ** np.round(np.log2(scale))),
             ("in-float16", "rounds the scale to float16", ANY, ALL_DTYPES, np.float16),
             ("in-bfloat16", "rounds the scale to bfloat16", ANY, ALL_DTYPES, ml_dtypes.bfloat16),
             ("in-float32", "rounds the scale to float32", ANY, ("float64",), np.float32),
-            ("temperature", "divides the scores by a further temperature of 1.1", ANY, ALL_DTYPES, lambda due: due / 1.1),
+            ("temperature", "divides the scores by a further temperature of 1.1", ANY, ALL_DTYPES, lambda scale: scale / 1.1),
         )
     ),
     *_lost("with-mask", "where a mask is given", lambda x: x.mask is not None, "mask", MASK(30, 3)),
@@ -171,9 +173,9 @@ FAULTS: tuple[Fault, ...] = (
     *_lost("for-one-query", "of a single query, as in decoding", lambda x: x.query.shape[2] == 1, "", OUT(23)),
     *_lost("with-groups", "where heads are grouped", lambda x: x.query.shape[1] != x.key.shape[1], "grouped-heads", HEAD(1, 2)),
     # Places
-    fault("scale-on-bias-too", "multiplies products and bias by the scale", bias(lambda b, x: b * _due(x)), SCALE(9)),
-    fault("scale-divides-bias", "divides the bias by the scale, as if it were undone later", bias(lambda b, x: b / _due(x)),
-          SCALE(9)),
+    fault("scale-on-bias-too", "multiplies products and bias by the scale", bias(lambda b, x: b * _expected_scale(x)), SCALE(9)),
+    fault("scale-divides-bias", "divides the bias by the scale, as if it were undone later",
+          bias(lambda b, x: b / _expected_scale(x)), SCALE(9)),
     fault("scale-on-values-too", "multiplies the scores and the output by the scale", inputs(_on_values), SCALE(1) + OUT(8)),
     fault("scale-after-softmax", "multiplies the weights by the scale instead of the scores",
           inputs(lambda x: _on_values(x).but(scale=1.0)), SCALE(1) + OUT(8)),

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from conformance.dtypes import round_to
-from conformance.faults.model import ALL_DTYPES, Fault
+from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.steps import compute
+from conformance.numerics.dtypes import round_to
 from conformance.operations import operation_of
 from conformance.oracle import truth_of
-from conformance.returned import LSE, OUTPUT, WEIGHTS
+from conformance.problem.returned import LSE, OUTPUT, WEIGHTS
 
 Array = np.ndarray
 HALF = ("float16", "bfloat16")

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from conformance.dtypes import float_type
+from conformance.faults.fault import Compute
 from conformance.faults.grammar import POS, SINUSOIDAL, Way
-from conformance.faults.model import Compute
 from conformance.faults.steps import frequencies_asked, sinusoidal
-from conformance.inputs import SinusoidalInputs
+from conformance.numerics.dtypes import float_type
+from conformance.problem.inputs import SinusoidalInputs
 
 Array = np.ndarray
 Frequencies = Callable[[int], Float[Array, " pairs"]]

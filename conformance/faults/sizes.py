@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformance.faults.fault import Fault, Rewrite
 from conformance.faults.grammar import HEAD, IDS, MASK, OUT, Way, fault, folded, inputs, layer_output, output
-from conformance.faults.model import Fault, Rewrite
 from conformance.faults.steps import kv_heads
 from conformance.features.causal import offset as causal_offset
-from conformance.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
 
 Array = np.ndarray
 SIZES, MASKS, CAUSAL, LAYERS = OUT(42), MASK(53), MASK(55), HEAD(37)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import HEAD, MASK, OUT, SCALE, TO_16, WIDE, Way, fault, inputs, stages
-from conformance.faults.model import Fault
 from conformance.faults.steps import default_scale, divide, finite_top, softmax
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Weights = Callable[[Array], Array]  # weights of the keys from scores, which are −inf where a pair is hidden

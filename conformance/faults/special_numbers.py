@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.dtypes import float_type
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import NUM, Way, argument, computed, fault, layer_output, output, stages
-from conformance.faults.model import Fault
 from conformance.faults.steps import attend, hide, mix, softmax
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import float_type
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 Change = Callable[[Array], Array]

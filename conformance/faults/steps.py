@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from conformance.dtypes import float_type
-from conformance.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.numerics.dtypes import float_type
 from conformance.operations import operation_of
 from conformance.oracle.stages import Flow, Stage, Tensors, added_keys, stages, with_zeros
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 Chain = Callable[[tuple[Stage, ...]], tuple[Stage, ...]]  # stages → others

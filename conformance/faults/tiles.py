@@ -6,11 +6,11 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Int
 
+from conformance.faults.fault import Fault
 from conformance.faults.grammar import MASK, OUT, SCALE, Way, argument, fault, folded, inputs, output
-from conformance.faults.model import Fault
 from conformance.features.causal import offset as causal_offset
-from conformance.inputs import AttentionInputs
 from conformance.problem.forms import along
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 EDGE, FIRST = OUT(36, 37, 35, 3), OUT(34, 36, 37, 35, 3)

@@ -86,7 +86,7 @@ def _place(feature: Feature) -> tuple[int, str]:
 
 
 def is_first(feature: Feature) -> bool:
-    """Whether its word stands before layout and edits in the text of a problem, as it did from the first."""
+    """Whether its word stands before layout and transformations in the text of a problem, as it did from the first."""
     return feature.argument in _FIRST
 
 

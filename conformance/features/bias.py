@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
-from conformance.dtypes import float_type, round_to
 from conformance.errors import Unsupported
 from conformance.features.feature import Feature, Place
-from conformance.philox import Stream
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.numerics.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
 from conformance.problem.forms import MASK_FORMS, along, form_shape, four_axes
 from conformance.problem.recipe import Cookbook
@@ -18,7 +18,7 @@ BIASES = Cookbook("bias")  # each kind is a function of conformance/values/masks
 LOWEST = float(np.finfo(np.float64).min)  # in a bias: the lowest finite number of the problem's dtype
 
 
-class Added:
+class AddBias:
     """The stage: the bias added to the scores; −∞ in it hides."""
 
     name = "bias"
@@ -48,7 +48,7 @@ class Bias(Feature):
     condition = "with a bias"
     aliases = ("attn_bias", "attention_bias", "score_bias", "logits_bias")
     operations = ("attention",)
-    of_scores = Added()
+    of_scores = AddBias()
     words = "the bias"
     alone: ClassVar = {"attention": ("ATT-MASK-007", "ATT-MASK-019", "ATT-MASK-020")}
     beside: ClassVar = {

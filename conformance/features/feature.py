@@ -50,9 +50,9 @@ class Feature:
     ``name`` is its word, with hyphens, where implementations say what they offer and features name others; ``argument``, with
     underscores, how inputs name it, with ``default`` where it is not asked for; ``parameter`` the suite's name of it where a
     function is called, which released libraries call by the ``aliases``; ``ways`` those in which it is asked for, by preference,
-    where an implementation does not say otherwise (conformance/routes.py). ``polarity``: the convention that says whether True
-    means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in "with
-    a mask". ``positional``: it counts tokens, so that no edit may change how many there are.
+    where an implementation does not say otherwise (conformance/adapter/routes.py). ``polarity``: the convention that says whether
+    True means the opposite of what the suite means. ``field`` is None for what no problem asks for itself. ``condition``: as in
+    "with a mask". ``positional``: it counts tokens, so that no transformation may change how many there are.
 
     ``of_scores`` is a stage of the computation (conformance/oracle/stages.py), ``of_logits`` one behind all of these, before the
     softmax. Either comes before those of the features that it ``precedes``, and after those that it ``follows``, by name; both

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from conformance.features.feature import Conversion, Feature
-from conformance.problem.fields import Field, Numbers
+from conformance.problem.fields import Field, IntegerTuple
 from conformance.problem.recipe import Recipe
 
 
@@ -30,7 +30,7 @@ class KeyLengths(Feature):
         "multi_head_attention": {"mask": ("ATT-HEAD-039",)},
     }
     field = Field(
-        key="lengths", kind=Numbers(), names=("key_lengths",), defaults=(None,), frozen=True,
+        key="lengths", kind=IntegerTuple(), names=("key_lengths",), defaults=(None,), frozen=True,
         asks={"key-lengths": lambda problem: problem.key_lengths is not None},
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from conformance.errors import Unsupported
 from conformance.features.feature import Feature
-from conformance.philox import Stream
+from conformance.numerics.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
 from conformance.problem.forms import MASK_FORMS, along, form_shape, four_axes
 from conformance.problem.recipe import Cookbook

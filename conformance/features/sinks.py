@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from conformance.dtypes import round_to
 from conformance.features.feature import Feature, Wrong
-from conformance.philox import Stream
+from conformance.numerics.dtypes import round_to
+from conformance.numerics.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
 from conformance.problem.recipe import Cookbook, Recipe
 
@@ -32,7 +32,7 @@ def constant(heads: int, stream: Stream, argument: float | None) -> np.ndarray:
     return np.full(heads, 0.0 if argument is None else argument)
 
 
-class Added:
+class AddSinks:
     """The stage: the logits of the keys that are added. They are given, and only rounded where scores are."""
 
     name = "sinks"
@@ -63,7 +63,7 @@ class Sinks(Feature):
         "multi_head_attention": dict.fromkeys(("mask", "causal", "key-lengths"), ("ATT-HEAD-044",)),
     }
     example = Recipe("gaussian", 26)
-    of_logits = Added()
+    of_logits = AddSinks()
     field = Field(
         key="sinks", kind=OneRecipe(may_be_zero=("constant",)), names=("sinks",), defaults=(None,), parameter=False,
         asks={"sinks": lambda problem: problem.sinks is not None},
@@ -90,7 +90,7 @@ class Sinks(Feature):
     def requirements(self) -> Iterable[Any]:
         from conformance.specification.build import ALL, F32, attention, joined, multi_head
         from conformance.specification.draw import Draw, MultiHeadDraw
-        from conformance.specification.model import Blind, Requirement
+        from conformance.specification.requirement import Blind, Requirement
 
         def sinks(text: str) -> Recipe:
             return Recipe.parse(text, "sinks")
@@ -124,8 +124,8 @@ class Sinks(Feature):
             ),
             Requirement(
                 id="ATT-SCALE-023",
-                sentence="A row that sees no key gives zeros where there is a sink.",
-                rationale="All the weight is the sink's, whose value is 0; what fills in for empty rows may come first.",
+                sentence="A fully masked row gives zeros where there is a sink.",
+                rationale="All the weight is the sink's, whose value is 0; what fills in for fully masked rows may come first.",
                 source="Follows from the formula",
                 check="values",
                 designed=lambda: joined(

@@ -93,7 +93,7 @@ class Softcap(Feature):
     def requirements(self) -> Iterable[Any]:
         from conformance.specification.build import ALL, F32, attention, joined, multi_head
         from conformance.specification.draw import Draw, MultiHeadDraw
-        from conformance.specification.model import Blind, Requirement
+        from conformance.specification.requirement import Blind, Requirement
 
         caps = (("softcap", ("2.0", "5.0", "30.0")),)
         return (
@@ -110,7 +110,7 @@ class Softcap(Feature):
                     attention("tile", F32, values="gaussian.1*2.0#305", softcap=3.0),
                 ),
                 few_of=lambda problem: problem.query_length == 7,
-                random=Draw(shapes="core", laws=("gaussian.1*2.0", "spread.1"), further=caps),
+                random=Draw(shapes="core", distributions=("gaussian.1*2.0", "spread.1"), further=caps),
             ),
             Requirement(
                 id="ATT-SCALE-017",
@@ -123,7 +123,7 @@ class Softcap(Feature):
                     attention("wide", ALL, values="gaussian.1*2.0#308", softcap=1.0, key_lengths=(5, 9)),
                     attention("square", ALL, values="gaussian.1*2.0#311", softcap=1.0, window=(3, 2)),
                     attention("wide", ALL, values="gaussian.1*2.0#309", softcap=1.0, mask="random.1:bhqk#309",
-                              edits=("hidden-value.1#0",)),
+                              transformations=("hidden-value.1#0",)),
                     attention("square", ALL, values="gaussian.1*2.0#310", softcap=2.0, causal="top-left",
                               mask="random.1:b1qk*0.8#310"),
                 ),
@@ -183,8 +183,8 @@ class Softcap(Feature):
     def conventions(self) -> Iterable[Any]:
         from conformance.specification.asking import IN_DTYPES, OTHER, REFUSED, changed, resembles
         from conformance.specification.build import attention
-        from conformance.specification.model import Convention
         from conformance.specification.observing import Question
+        from conformance.specification.requirement import Convention
 
         def ordered(ask: Any, problem: Any) -> str:
             """Of equal scores the weights tell whether the bias was bounded."""

@@ -151,7 +151,7 @@ class Window(Feature):
     def requirements(self) -> Iterable[Any]:
         from conformance.specification.build import ALL, F32, attention, joined, multi_head
         from conformance.specification.draw import Draw, MultiHeadDraw
-        from conformance.specification.model import Blind, Requirement
+        from conformance.specification.requirement import Blind, Requirement
 
         sides = ("3/2", "0/4", "2/0", "-/1", "5/-")
 
@@ -312,8 +312,8 @@ class Window(Feature):
     def conventions(self) -> Iterable[Any]:
         from conformance.specification.asking import IN_DTYPES, OTHER, REFUSED, changed, first_alike
         from conformance.specification.build import attention, multi_head
-        from conformance.specification.model import Convention
         from conformance.specification.observing import Question
+        from conformance.specification.requirement import Convention
 
         counts = {"inclusive": (3, 3), "exclusive": (2, 2), "left-exclusive": (2, 3)}
 

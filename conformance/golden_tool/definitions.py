@@ -4,7 +4,7 @@
 [[case]]
 id, requirement, note, source
 file                         the name of the JSON and safetensors file, without ending
-problem                      the text of the problem whose value laws make the arrays
+problem                      the text of the problem whose value distributions make the arrays
 written = {input = name}     inputs taken from [arrays] instead, such as {query = "coffee-embeddings"}
 positions = true             the sinusoidal encoding is added to the query (multi-head self-attention)
 steps = true                 the intermediate values are stored too

@@ -8,14 +8,14 @@ from typing import Any
 import jsonschema
 import numpy as np
 
-from conformance import files as whole
-from conformance.cases.golden import forget
-from conformance.cases.golden_files import Tensors, json_to_bytes, read_json, read_tensors, tensors_to_bytes
 from conformance.errors import UsageError, cut
 from conformance.golden_tool.definitions import FILE_NAME, Definition, Definitions, read_definitions, with_appended
 from conformance.golden_tool.make import Made, make
-from conformance.resources import golden_folder
 from conformance.specification import requirements
+from conformance.system import files as whole
+from conformance.system.resources import golden_folder
+from conformance.values.golden import forget
+from conformance.values.golden_files import Tensors, json_to_bytes, read_json, read_tensors, tensors_to_bytes
 
 SCHEMA = "schema.json"
 
@@ -65,11 +65,11 @@ def check(folder: Path | None = None) -> list[str]:
     definitions = read_definitions(folder)
     files = _files(folder, definitions)
     differences = []
-    for name, due in files.items():
+    for name, expected in files.items():
         path = folder / name
         if not path.exists():
             differences.append(f"{path} is missing.")
-        elif path.read_bytes() != due:
+        elif path.read_bytes() != expected:
             differences += _explain(folder, name, definitions)
     found = {path.name for ending in ("json", "safetensors") for path in folder.glob(f"*.{ending}")}
     differences += [f"{folder / name} belongs to no definition." for name in sorted(found - set(files) - {SCHEMA})]
@@ -87,8 +87,8 @@ def reissue(folder: Path | None = None) -> list[str]:
     for case in definitions.cases:
         path = folder / f"{case.file}.safetensors"
         stored = read_tensors(path)
-        for name, due in _make_again(folder, case, definitions).tensors.items():
-            if not _same(stored.get(name), due):
+        for name, expected in _make_again(folder, case, definitions).tensors.items():
+            if not _same(stored.get(name), expected):
                 if name != f"{case.id}/budget":
                     raise UsageError(f"{path} differs in {name}, and nothing but budgets is issued again: see golden check.")
                 changed.append(case.id)
@@ -97,15 +97,20 @@ def reissue(folder: Path | None = None) -> list[str]:
     return changed
 
 
-def _same(found: np.ndarray | None, due: np.ndarray) -> bool:
-    return found is not None and found.dtype == due.dtype and found.shape == due.shape and found.tobytes() == due.tobytes()
+def _same(found: np.ndarray | None, expected: np.ndarray) -> bool:
+    return (
+        found is not None
+        and found.dtype == expected.dtype
+        and found.shape == expected.shape
+        and found.tobytes() == expected.tobytes()
+    )
 
 
 def write(folder: Path | None = None) -> list[Path]:
     """Writes the files that are missing, and returns them. Raises UsageError where a file that exists would change."""
     folder = folder or golden_folder()
     files = _files(folder, read_definitions(folder))
-    changed = [name for name, due in files.items() if (folder / name).exists() and (folder / name).read_bytes() != due]
+    changed = [name for name, expected in files.items() if (folder / name).exists() and (folder / name).read_bytes() != expected]
     if changed:
         raise UsageError(f"{folder / changed[0]} is not what its definitions give, and nothing is overwritten: remove it first.")
     missing = [folder / name for name in files if not (folder / name).exists()]
@@ -171,9 +176,9 @@ def _compare_case(folder: Path, made: Made, case: Definition) -> list[str]:
         lines.append(f"{path} differs in {case.id}: {', '.join(dict.fromkeys(names)) or 'the order of its fields'}.")
     path = path.with_suffix(".safetensors")
     tensors = read_tensors(path)
-    for name, due in made.tensors.items():
+    for name, expected in made.tensors.items():
         found = tensors.get(name)
-        if not _same(found, due):
+        if not _same(found, expected):
             lines.append(f"{path} {'lacks' if found is None else 'differs in'} {name}.")
     return lines
 
@@ -210,9 +215,11 @@ def _demand_unchanged(
     path: Path, entries: list[dict[str, Any]], tensors: Tensors, definition: Definition, definitions: Definitions
 ) -> None:
     """The file must hold what is defined so far and nothing of the new case, which is thus only appended."""
-    due = [case.id for case in definitions.cases if case.file == path.stem]
-    if [entry.get("id") for entry in entries] != due:
-        raise UsageError(f"{path} does not hold the cases that are defined for it, {', '.join(due) or 'none'}: run golden check.")
+    expected = [case.id for case in definitions.cases if case.file == path.stem]
+    if [entry.get("id") for entry in entries] != expected:
+        raise UsageError(
+            f"{path} does not hold the cases that are defined for it, {', '.join(expected) or 'none'}: run golden check."
+        )
     if any(name.startswith(f"{definition.id}/") for name in tensors):
         raise UsageError(f"{path.with_suffix('.safetensors')} has tensors of {definition.id}, and nothing is overwritten.")
 

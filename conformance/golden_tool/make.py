@@ -7,18 +7,18 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from conformance.cases.admissible import reference_profile
-from conformance.cases.golden import inputs_from
-from conformance.cases.golden_files import Tensors, describe
-from conformance.dtypes import round_to
 from conformance.errors import UsageError
 from conformance.features import features
 from conformance.golden_tool.definitions import Definition
-from conformance.inputs import Inputs, SinusoidalInputs
+from conformance.numerics.dtypes import round_to
 from conformance.operations import operation_of
 from conformance.oracle import Expected, exact, expect
 from conformance.problem import Problem, Recipe
-from conformance.returned import LSE
+from conformance.problem.inputs import Inputs, SinusoidalInputs
+from conformance.problem.returned import LSE
 from conformance.values import materialise
+from conformance.values.golden import inputs_from
+from conformance.values.golden_files import Tensors, describe
 
 GENERATOR = "attention-conformance golden 1"
 LARGEST = 1 << 20  # products in one case: the exact oracle takes about a microsecond for each
@@ -64,14 +64,14 @@ def make(definition: Definition, arrays: Mapping[str, np.ndarray], stored_budget
 
 
 def _inputs(definition: Definition, problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
-    """What the laws draw, with the written arrays in place of theirs."""
+    """What the distributions draw, with the written arrays in place of theirs."""
     if problem.values.name == "golden":
-        raise UsageError(f"{definition.id}: a golden case is made from value laws, not from another golden case.")
+        raise UsageError(f"{definition.id}: a golden case is made from value distributions, not from another golden case.")
     inputs = materialise(problem)
     if not definition.written and not definition.positions:
         return inputs
-    if problem.edits:
-        raise UsageError(f"{definition.id}: arrays written by hand go with no edits, write what they should be.")
+    if problem.transformations:
+        raise UsageError(f"{definition.id}: arrays written by hand go with no transformations, write what they should be.")
     drawn = _named(inputs)
     for name, written in definition.written.items():
         if name not in drawn or written not in arrays:
@@ -99,7 +99,7 @@ def _named(inputs: Inputs) -> Tensors:
 
 
 def _stored_problem(problem: Problem, inputs: Inputs, number: int) -> Problem:
-    """The problem as golden case ``number``: its arrays are those stored, so what once edited them is no longer said."""
+    """The problem as golden case ``number``: its arrays are those stored, so what once transformed them is no longer said."""
     golden = Recipe("golden", number)
     return problem.but(values=golden, **operation_of(problem).frozen(problem, inputs, golden))
 

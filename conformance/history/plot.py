@@ -6,10 +6,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from conformance import files
 from conformance.errors import UsageError
 from conformance.history.trend import Point, Trend
 from conformance.page.text import NAME, clean, unique_names
+from conformance.system import files
 
 WIDTH, HEIGHT = 720, 190  # pixels of a panel
 MOMENT = "%Y-%m-%d %H:%M:%S"

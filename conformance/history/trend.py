@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from conformance.judging.verdict import Outcome
 from conformance.records import Run, Timing
 from conformance.reports import tallies
-from conformance.verdict import Outcome
 
 Shape = tuple[str, ...]
 

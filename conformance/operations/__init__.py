@@ -4,9 +4,9 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 
-from conformance.inputs import Arguments
 from conformance.operations.operation import Operation
 from conformance.problem.base import Problem
+from conformance.problem.inputs import Arguments
 
 
 @cache

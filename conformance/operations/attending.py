@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.features import examples, features
-from conformance.inputs import KeyInputs
 from conformance.operations.operation import Named, Operation
 from conformance.problem import KeyProblem, Problem, Recipe
-from conformance.returned import LSE, OUTPUT, WEIGHTS
+from conformance.problem.inputs import KeyInputs
+from conformance.problem.returned import LSE, OUTPUT, WEIGHTS
 
 
 class Attending(Operation):
@@ -47,7 +47,7 @@ class Attending(Operation):
 
     def frozen(self, problem: KeyProblem, inputs: KeyInputs, golden: Recipe) -> Named:
         return {
-            "edits": (),
+            "transformations": (),
             "batch": inputs.query.shape[0],
             **{one.argument: one.stored(problem, inputs, golden) for one in features(self.name) if one.field is not None},
         }

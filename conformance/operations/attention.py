@@ -8,11 +8,11 @@ import numpy as np
 
 from conformance.errors import ProblemError
 from conformance.features import features
-from conformance.inputs import AttentionInputs
 from conformance.operations.attending import Attending, in_shape, toggled
 from conformance.operations.operation import Conversion, Named
 from conformance.problem import AttentionProblem, Problem, Recipe
-from conformance.visibility import visible_pairs
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 # Larger and smaller in turn, so that what is made large for one problem is there when the next, smaller one comes.
@@ -47,15 +47,15 @@ class Attention(Attending):
     soak_share = 85
 
     def materialise(self, problem: AttentionProblem) -> AttentionInputs:
-        from conformance.dtypes import round_to
-        from conformance.philox import Stream
-        from conformance.values.edits import EDITS, edited
-        from conformance.values.laws import LAWS
+        from conformance.numerics.dtypes import round_to
+        from conformance.numerics.philox import Stream
+        from conformance.values.distributions import DISTRIBUTIONS
         from conformance.values.layouts import laid_out, shared
+        from conformance.values.transformations import TRANSFORMATIONS, transformed
 
-        law = LAWS.find(problem.values)
+        distribution = DISTRIBUTIONS.find(problem.values)
         seed = problem.values.seed
-        query, key, value = law(problem, Stream(seed, "query"), Stream(seed, "key"), Stream(seed, "value"))
+        query, key, value = distribution(problem, Stream(seed, "query"), Stream(seed, "key"), Stream(seed, "value"))
         if problem.layout == "expanded":  # one batch row, seen through stride 0 by all
             query, key, value = (np.repeat(array[:1], problem.batch, axis=0) for array in (query, key, value))
         query, key, value = (round_to(array, problem.dtype) for array in (query, key, value))
@@ -64,13 +64,13 @@ class Attention(Attending):
         given = {feature.argument: feature.given(problem) for feature in features(self.name)}
         given |= {name: shared(given[name], problem.layout) for name in ("mask", "bias")}
         inputs = AttentionInputs(query=query, key=key, value=value, **given)
-        for recipe in problem.edits:
-            inputs = edited(EDITS, recipe, inputs)
+        for recipe in problem.transformations:
+            inputs = transformed(TRANSFORMATIONS, recipe, inputs)
         lengths = inputs.query.shape[2], inputs.key.shape[2]
         moved = [one for one in features(self.name) if one.positional and one.name in problem.features]
         if moved and lengths != (problem.query_length, problem.key_length):
             raise ProblemError(
-                f"edits={','.join(map(str, problem.edits))} changes the lengths to {lengths[0]} and {lengths[1]}, "
+                f"edits={','.join(map(str, problem.transformations))} changes the lengths to {lengths[0]} and {lengths[1]}, "
                 f"which does not go with {moved[0].name}: its alignment is meant for the lengths that the problem names."
             )
         return laid_out(inputs, problem.layout)
@@ -86,7 +86,7 @@ class Attention(Attending):
         return attention_steps(inputs)
 
     def arguments(self, inputs: AttentionInputs, implementation: Any, to: Conversion, asked: Named) -> tuple[list[Any], Named]:
-        from conformance.prepared import length_first
+        from conformance.harness.prepared import length_first
 
         tensors = [inputs.query, inputs.key, inputs.value]
         if implementation.support.axes == "blhd":
@@ -170,7 +170,7 @@ class Attention(Attending):
         }
 
     def few_sizes(self, problem: AttentionProblem) -> Problem:
-        from conformance.limits import few_lengths
+        from conformance.adapter.limits import few_lengths
 
         sizes = few_lengths(problem)
         if problem.heads % problem.kv_heads == 0:

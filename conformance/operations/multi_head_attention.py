@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from conformance.errors import Unsupported
-from conformance.inputs import MultiHeadInputs, Weights
 from conformance.operations import attention
 from conformance.operations.attending import Attending, in_shape, toggled
 from conformance.operations.operation import Conversion, Named
 from conformance.problem import MultiHeadProblem, Problem, Recipe
+from conformance.problem.inputs import MultiHeadInputs, Weights
 from conformance.problem.multihead import OUTPUTS, WEIGHTS
 
 Array = np.ndarray
@@ -156,7 +156,7 @@ class MultiHeadAttention(Attending):
 
     def routes(self, problem: Any, implementation: Any, combined: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
         """Without an output projection, natively or as the problem with an identity for it, whatever that one needs in turn."""
-        from conformance.routes import Route, offered_ways
+        from conformance.adapter.routes import Route, offered_ways
 
         without = "no-output-projection"
         ways = offered_ways(without, implementation)
@@ -168,7 +168,7 @@ class MultiHeadAttention(Attending):
             raise Unsupported(without, without)
 
     def few_sizes(self, problem: MultiHeadProblem) -> Problem:
-        from conformance.limits import few_lengths
+        from conformance.adapter.limits import few_lengths
 
         sizes = few_lengths(problem)
         whole = problem.inner_width % problem.heads == 0

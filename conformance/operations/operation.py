@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from conformance.dtypes import round_to
-from conformance.inputs import Arguments
+from conformance.numerics.dtypes import round_to
 from conformance.problem.base import Problem
+from conformance.problem.inputs import Arguments
 from conformance.problem.recipe import Recipe
-from conformance.returned import OUTPUT
+from conformance.problem.returned import OUTPUT
 
 Array = np.ndarray
 Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a framework
@@ -35,7 +35,7 @@ class Operation:
     parameters: ClassVar[Mapping[str, str]] = {}  # that stand for features without a module
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # other names of parameters
     implied: ClassVar[frozenset[str]] = frozenset()  # features that need no parameter
-    returns: ClassVar[tuple[str, ...]] = (OUTPUT,)  # what may be returned (conformance/returned.py)
+    returns: ClassVar[tuple[str, ...]] = (OUTPUT,)  # what may be returned (conformance/problem/returned.py)
     ways: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # to ask for features without a module, by preference (routes.py)
     zeros: ClassVar[Mapping[str, frozenset[str]]] = {}  # what must be offered for the way of that name
     orders_axes: ClassVar[bool] = False  # interfaces differ in the order of axes
@@ -101,7 +101,7 @@ class Operation:
         return iter(())
 
     def nulls(self, inputs: Any) -> dict[str, Array]:
-        """Null models (``NULLS`` in conformance/specification/model.py) and what they give, in float64."""
+        """Null models (``NULLS`` in conformance/specification/requirement.py) and what they give, in float64."""
         return {}
 
     def requirements(self) -> Iterable[Any]:
@@ -169,7 +169,7 @@ class Operation:
         empty where that of rows, columns and heads will do."""
         return ""
 
-    # Where sizes are limited (conformance/limits.py).
+    # Where sizes are limited (conformance/adapter/limits.py).
 
     def few_sizes(self, problem: Any) -> Problem:
         """``problem`` in one of a few sizes, what is equal equal and what differs different."""

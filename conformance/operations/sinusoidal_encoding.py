@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from conformance.dtypes import round_to
 from conformance.errors import ProblemError, Unsupported
-from conformance.inputs import SinusoidalInputs
+from conformance.numerics.dtypes import round_to
 from conformance.operations.operation import Conversion, Named, Operation
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, Problem, Recipe, SinusoidalProblem
+from conformance.problem.inputs import SinusoidalInputs
 
 Array = np.ndarray
 ARRANGEMENT, RATES = "CON-SINUSOID-ARRANGEMENT", "CON-SINUSOID-FREQUENCIES"
@@ -38,14 +38,16 @@ class SinusoidalEncoding(Operation):
     soak_share = 5
 
     def materialise(self, problem: SinusoidalProblem) -> SinusoidalInputs:
-        from conformance.philox import Stream
-        from conformance.values.laws import LAWS
+        from conformance.numerics.philox import Stream
+        from conformance.values.distributions import DISTRIBUTIONS
 
         x = None
         if problem.batch:
             if problem.values.name != "gaussian" or problem.values.argument is not None:
-                raise ProblemError(f"{self.name} has the value law gaussian only, without an argument, not {problem.values}.")
-            LAWS.find(problem.values)
+                raise ProblemError(
+                    f"{self.name} has the value distribution gaussian only, without an argument, not {problem.values}."
+                )
+            DISTRIBUTIONS.find(problem.values)
             numbers = Stream(problem.values.seed, "value").normal(problem.batch, problem.length, problem.width)
             x = round_to(numbers, problem.dtype)
         return self._inputs(problem, problem.frequencies, x)
@@ -162,12 +164,12 @@ class SinusoidalEncoding(Operation):
         return feature == (observed if observed in ARRANGEMENTS else ARRANGEMENTS[0])
 
     def element(self, place: tuple[int, ...], inputs: SinusoidalInputs) -> str:
-        from conformance.diagnosis.positions import element
+        from conformance.diagnosis.places import element
 
         return element(place, inputs)
 
     def pattern(self, wrong: Array, inputs: SinusoidalInputs, rows: Array) -> str:
-        from conformance.diagnosis.positions import pattern
+        from conformance.diagnosis.places import pattern
 
         return pattern(wrong, inputs, rows)
 

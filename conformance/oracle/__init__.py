@@ -1,10 +1,10 @@
 """Oracles: what each operation must give, and how far off it may be."""
 
-from conformance.inputs import Inputs
 from conformance.operations import operation_of
 from conformance.oracle.attention import scores_and_output
 from conformance.oracle.expected import Expected, Truth
 from conformance.oracle.multihead import heads_of, merged
+from conformance.problem.inputs import Inputs
 
 
 def truth_of(inputs: Inputs) -> Truth:

@@ -8,13 +8,13 @@ from zlib import crc32
 import numpy as np
 from jaxtyping import Float, Int
 
-from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import FloatType, float_type
+from conformance.numerics.profiles import Roundoffs, roundoffs
 from conformance.oracle.expected import Truth
-from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.oracle.second_outputs import SECOND, error_of, with_others
 from conformance.oracle.stages import Bounds, Flow, Tensors, added_keys, budget_of, errors, values, with_zeros
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 EXTENDED = np.finfo(np.longdouble).nmant > 60  # x86: 64 bits of significand; elsewhere float64 cases go to mpmath
@@ -32,7 +32,7 @@ def work_dtype(dtype: str) -> type[np.floating]:
 def truth_of_attention(inputs: AttentionInputs) -> Truth:
     """What attention must give.
 
-    Not judged: rows that see no key, or none but those whose bias is the lowest finite number; rows with a score of +inf, and
+    Not judged: fully masked rows, or none but those whose bias is the lowest finite number; rows with a score of +inf, and
     rows from which a non-finite key or value is hidden (all of them conventions). Raises ProblemError for head counts that do
     not divide.
     """
@@ -133,7 +133,7 @@ class Computation:
         outputs = []
         for index in self._indices:
             flow = self._flow(index)
-            outputs.append(self._due(flow))
+            outputs.append(self._expected_output(flow))
         self._flows = [flow] if len(self._indices) == 1 else None
         self.output, self.judged = (self.joined(arrays) for arrays in zip(*outputs, strict=True))
 
@@ -148,7 +148,7 @@ class Computation:
 
     def second(self, name: str) -> tuple[Array, Array]:
         """The further output of that name, and where it is judged, (B, H, rows, ·)."""
-        found = [self._due_of_second(flow, SECOND[name].value(flow)) for flow in self.flows()]
+        found = [self._target_of_second(flow, SECOND[name].value(flow)) for flow in self.flows()]
         value, judged = (self.joined(arrays) for arrays in zip(*found, strict=True))
         return value, judged
 
@@ -171,13 +171,13 @@ class Computation:
         query = tensors.query[..., index, :] if len(index) < tensors.query.shape[-2] else tensors.query
         return values(Flow(self._inputs, tensors, index, self._kind, query.astype(tensors.key.dtype)))
 
-    def _due(self, flow: Flow) -> tuple[Array, Array]:
+    def _expected_output(self, flow: Flow) -> tuple[Array, Array]:
         tensors = self.tensors
         if tensors.bad_query is None and tensors.bad_key is None and tensors.bad_value is None:
             return flow.mixed, flow.judged
         return _spread_nonfinite(self._inputs, tensors, flow.index, flow.visible, flow.weights, flow.mixed, flow.judged)
 
-    def _due_of_second(self, flow: Flow, value: Array) -> tuple[Array, Array]:
+    def _target_of_second(self, flow: Flow, value: Array) -> tuple[Array, Array]:
         """As of the output; V has no part in it. Of a row of NaN the hidden weights may be that or 0."""
         tensors, judged = replace(self.tensors, bad_value=None), flow.judged
         if tensors.bad_query is not None or tensors.bad_key is not None:
@@ -212,7 +212,7 @@ def _prepare(inputs: AttentionInputs, work: type[np.floating], shape: tuple[int,
 def _spread_nonfinite(
     inputs: AttentionInputs, tensors: Tensors, index: Array, visible: Array | None, weights: Array, output: Array, judged: Array
 ) -> tuple[Array, Array]:
-    """Puts NaN and infinity where they are due, and takes rows out of judgement where what is due is a convention."""
+    """Puts NaN and infinity where they are expected, and takes rows out of judgement where what is expected is a convention."""
     shape = weights.shape
     seen: Array = np.ones(shape, dtype=bool) if visible is None else np.broadcast_to(visible, shape)
     output, judged = output.copy(), judged.copy()

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from conformance.dtypes import FloatType
-from conformance.oracle.profiles import Roundoffs
+from conformance.numerics.dtypes import FloatType
+from conformance.numerics.profiles import Roundoffs
 
 Array = np.ndarray
 _F32_TINY = 2.0**-126
@@ -22,7 +22,7 @@ EXACT = 1 << 18  # up to so many products of weights and values Σ_j w_j |V_j �
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class KeyArray:
     """A key or value array (…, keys, width) in float64, with what is made of it once for all blocks of query rows."""
 
     array: Float[Array, "*h lk d"]
@@ -88,7 +88,7 @@ def terms_of_sum(keys: int, kind: FloatType, unit: Roundoffs) -> float:
 
 def score_error(
     query: Float[Array, "*h lq d"],
-    key: Numbers,
+    key: KeyArray,
     products: Float[Array, "*h lq lk"],
     scale: float,
     kind: FloatType,
@@ -130,7 +130,7 @@ def spread_of_scores(
     weights: Float[Array, "*h lq lk"],
     logits: Float[Array, "*h lq lk"],
     error: Float[Array, "*h lq lk"],
-    value: Numbers,
+    value: KeyArray,
     output: Float[Array, "*h lq dv"],
     visible: Bool[Array, "*h lq lk"] | None,
 ) -> Float[Array, "*h lq dv"]:
@@ -177,7 +177,7 @@ def _distances(
 
 
 def _bound_of_distances(
-    lift: Float[Array, "*h lq lk"], value: Numbers, output: Float[Array, "*h lq dv"]
+    lift: Float[Array, "*h lq lk"], value: KeyArray, output: Float[Array, "*h lq dv"]
 ) -> Float[Array, "*h lq dv"]:
     """√(Σ_j w_j · Σ_j w_j (V_j − O)²), no less than Σ_j w_j |V_j − O|, by matrix products.
 
@@ -221,7 +221,7 @@ def visible_count(visible: Bool[Array, "*h lq #lk"], keys: int) -> Int[Array, "*
 
 def value_error(
     weights: Float[Array, "*h lq lk"],
-    value: Numbers,
+    value: KeyArray,
     output: Float[Array, "*h lq dv"],
     kind: FloatType,
     unit: Roundoffs,
@@ -243,7 +243,7 @@ def normalisation_error(
     weights: Float[Array, "*h lq lk"],
     scores: Float[Array, "*h lq lk"],
     top: Float[Array, "*h lq 1"],
-    value: Numbers,
+    value: KeyArray,
     unit: Roundoffs,
 ) -> Float[Array, "*h lq dv"] | float:
     """Σ P_j (e^λ_j − 1)|V_j|: what weights e^(s − lse) lose, by the roundings of lse, of s − lse and of the exponential, where
@@ -269,7 +269,7 @@ def normalisation_lift(
 
 
 def merging_error(
-    visible: Bool[Array, "*h lq #lk"] | None, value: Numbers, output: Float[Array, "*h lq dv"], unit: Roundoffs
+    visible: Bool[Array, "*h lq #lk"] | None, value: KeyArray, output: Float[Array, "*h lq dv"], unit: Roundoffs
 ) -> Float[Array, "*h lq dv"] | float:
     """8 u_m max |V_j| over the visible keys: what o − σ(Δ)(o − o₂) loses where o is large and weighs little in the end."""
     if not unit.merges:

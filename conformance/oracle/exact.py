@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 
 from conformance.errors import UsageError
 from conformance.features import Place, in_order
-from conformance.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 
 DIGITS = 50
 _MP = mpmath.MPContext()  # a context of its own: the precision of mpmath's global one is left alone
@@ -28,7 +28,7 @@ Steps = dict[str, np.ndarray]
 
 
 def attention(inputs: AttentionInputs) -> Float[np.ndarray, "b hq lq dv"]:
-    """softmax(scale · Q Kᵀ + bias, over the visible keys) · V; rows that see no key are 0.
+    """softmax(scale · Q Kᵀ + bias, over the visible keys) · V; fully masked rows are 0.
 
     Raises UsageError for NaN or infinity (−inf in the bias apart), and for shapes or options that describe no attention.
     """
@@ -40,7 +40,7 @@ def attention_steps(inputs: AttentionInputs) -> Steps:
 
     ``scores`` Q Kᵀ, ``scaled_scores`` scale · Q Kᵀ, ``weights`` the softmax of scaled_scores + bias over the visible keys,
     all (B, Hq, Lq, Lk), and 0 where hidden for the weights; ``lse`` (B, Hq, Lq) the logarithm of what they are divided by, 0 in
-    rows that see no key; ``output`` (B, Hq, Lq, dv); ``visible`` the boolean pairs.
+    fully masked rows; ``output`` (B, Hq, Lq, dv); ``visible`` the boolean pairs.
     """
     query, key, value = _read(inputs.query, "query"), _read(inputs.key, "key"), _read(inputs.value, "value")
     if query.shape[1] % key.shape[1]:
@@ -54,7 +54,7 @@ def attention_steps(inputs: AttentionInputs) -> Steps:
 def multi_head_attention(inputs: MultiHeadInputs) -> Float[np.ndarray, "b lq out"]:
     """Project, split into heads, attend, merge, project: (B, Lq, model), or the merged heads without an output projection.
 
-    Rows that see no key in a head get 0 from that head. Raises UsageError as ``attention`` does.
+    Fully masked rows in a head get 0 from that head. Raises UsageError as ``attention`` does.
     """
     return multi_head_steps(inputs)["output"]
 

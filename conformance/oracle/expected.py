@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from conformance.returned import OUTPUT
+from conformance.problem.returned import OUTPUT
 
 Array = np.ndarray
 
@@ -17,7 +17,7 @@ class Truth:
     required.
 
     ``rows`` lists the positions along ``axis`` that ``output`` holds, None if all. ``shape`` is the shape of the
-    implementation's whole output, ``dtype`` the name of its due dtype. ``bound`` gives the budget under a numerics profile;
+    implementation's whole output, ``dtype`` the name of its expected dtype. ``bound`` gives the budget under a numerics profile;
     what it keeps for that takes ``kept`` bytes.
 
     ``name``: which output it is. ``others``: the truths of those beside it, each made when it is asked for, of the dtype in

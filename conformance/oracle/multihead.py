@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from conformance.dtypes import FloatType, float_type
 from conformance.errors import ProblemError
-from conformance.inputs import AttentionInputs, MultiHeadInputs, Weights
+from conformance.numerics.dtypes import FloatType, float_type
+from conformance.numerics.profiles import Roundoffs, roundoffs
 from conformance.oracle import budget
 from conformance.oracle.attention import EXTENDED, Computation, work_dtype
-from conformance.oracle.budget import Numbers
+from conformance.oracle.budget import KeyArray
 from conformance.oracle.expected import Truth
-from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.oracle.second_outputs import error_of, with_others
 from conformance.oracle.stages import Bounds, Flow, budget_of, errors, spread, with_zeros
+from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, Weights
 
 Array = np.ndarray
 
@@ -22,7 +22,7 @@ Array = np.ndarray
 def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
     """What multi-head attention must give: (B, Lq, model), or (B, Lq, H·dv) without an output projection.
 
-    Query rows that see no key in some head are not judged. Raises ProblemError where heads do not divide the inner widths.
+    Query rows that are fully masked in some head are not judged. Raises ProblemError where heads do not divide the inner widths.
     """
     dtype, weights, heads = inputs.query.dtype.name, inputs.weights, inputs.num_heads
     if weights.query.shape[1] % heads or weights.value.shape[1] % heads:
@@ -34,11 +34,11 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
     def bound(profile: str) -> Array:
         return _bound(inputs, within, output, float_type(dtype), roundoffs(profile, dtype))
 
-    due = output
+    target = output
     if dtype == "float64" and not EXTENDED:
         from conformance.oracle.exact import multi_head_attention as exact_multi_head  # mpmath is slow to import
 
-        due = exact_multi_head(inputs)
+        target = exact_multi_head(inputs)
     judged = np.asarray(within.judged.all(axis=1))
 
     def second(name: str) -> tuple[Array, Array]:
@@ -53,7 +53,7 @@ def truth_of_multi_head(inputs: MultiHeadInputs) -> Truth:
         pairs = _bounds(inputs, within, unit, work)
         return within.joined([error_of(name, *pair, returned) for pair in pairs])
 
-    first = Truth(due, judged, due.shape, dtype, bound, kept=within.kept)
+    first = Truth(target, judged, target.shape, dtype, bound, kept=within.kept)
     return with_others(first, (*within.output.shape[:3], inputs.key.shape[1]), second, bound_of_second)
 
 
@@ -107,7 +107,7 @@ def _moved(inputs: MultiHeadInputs, flow: Flow, bounds: Bounds) -> Float[Array, 
     matrix, value = inputs.weights.output, flow.tensors.value.astype(np.float64, copy=False)
     assert matrix is not None
     per_head = matrix.astype(np.float64).reshape(inputs.num_heads, 1, value.shape[-1], -1)
-    return spread(flow, bounds, Numbers(value @ per_head), flow.wide(flow.mixed) @ per_head).sum(axis=(1, 2))
+    return spread(flow, bounds, KeyArray(value @ per_head), flow.wide(flow.mixed) @ per_head).sum(axis=(1, 2))
 
 
 def _through_output(

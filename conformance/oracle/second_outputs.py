@@ -9,19 +9,19 @@ from functools import partial
 
 import numpy as np
 
-from conformance.dtypes import FloatType, float_type
+from conformance.numerics.dtypes import FloatType, float_type
+from conformance.numerics.profiles import Roundoffs, roundoffs
 from conformance.oracle import budget
 from conformance.oracle.expected import Truth
-from conformance.oracle.profiles import Roundoffs, roundoffs
 from conformance.oracle.stages import Bounds, Flow
-from conformance.returned import LSE, WEIGHTS
+from conformance.problem.returned import LSE, WEIGHTS
 
 Array = np.ndarray
 _FAR = 300.0  # an error of a score, beyond which weights that have vanished may count
 
 
 def log_sum_exp(flow: Flow) -> Array:
-    """log Σ_j e^(s_j) = s_j − log w_j for any key, that of the largest weight; −∞ in a row that sees no key. (…, 1)"""
+    """log Σ_j e^(s_j) = s_j − log w_j for any key, that of the largest weight; −∞ in a fully masked row. (…, 1)"""
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Array = flow.scores.max(-1, keepdims=True) - np.log(flow.weights.max(-1, keepdims=True, initial=0.0))
     return np.where(np.isnan(found), -np.inf, found)
@@ -109,17 +109,17 @@ def with_others(
 
     def other(name: str, returned: str) -> Truth:
         legal, axis = legal_dtypes(first.dtype), SECOND[name].axis
-        due = returned if returned in legal else first.dtype
+        target = returned if returned in legal else first.dtype
 
         def shaped(array: Array) -> Array:
             return array[..., 0] if axis == -1 else array
 
         def of_profile(profile: str) -> Array:
-            return shaped(bound(name, roundoffs(profile, first.dtype), float_type(due)))
+            return shaped(bound(name, roundoffs(profile, first.dtype), float_type(target)))
 
         found, judged = map(shaped, value(name))
         shape = sizes[:3] if axis == -1 else sizes
-        return Truth(found, judged, shape, due, of_profile, first.rows, first.kept, name, axis, legal)
+        return Truth(found, judged, shape, target, of_profile, first.rows, first.kept, name, axis, legal)
 
     return replace(first, others={name: partial(other, name) for name in SECOND})
 

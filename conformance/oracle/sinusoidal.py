@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from conformance.dtypes import float_type
-from conformance.inputs import SinusoidalInputs
+from conformance.numerics.dtypes import float_type
 from conformance.oracle.attention import EXTENDED
 from conformance.oracle.expected import Truth
+from conformance.problem.inputs import SinusoidalInputs
 
 _U32 = 2.0**-24
 # Error of the exponent i·ln(10000)/d, in unit roundoffs per |ln ω|: that of the rounded constant ln 10000 (0.23 in float32,

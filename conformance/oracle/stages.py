@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Bool, Float
 
-from conformance.dtypes import FloatType
 from conformance.features import features, in_order
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import FloatType
+from conformance.numerics.profiles import Roundoffs
 from conformance.oracle import budget
-from conformance.oracle.budget import Numbers, product
-from conformance.oracle.profiles import Roundoffs
-from conformance.visibility import visible_block
+from conformance.oracle.budget import KeyArray, product
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_block
 
 Array = np.ndarray
 
@@ -38,8 +38,8 @@ class Tensors:
     added: int = 0
 
     @cached_property
-    def keys(self) -> Numbers:
-        return Numbers(self.key.astype(np.float64, copy=False))
+    def keys(self) -> KeyArray:
+        return KeyArray(self.key.astype(np.float64, copy=False))
 
     @cached_property
     def unit_of_value(self) -> float:
@@ -48,10 +48,10 @@ class Tensors:
         return 1.0 if largest == 0.0 or 1e-100 < largest < 1e100 else largest
 
     @cached_property
-    def values(self) -> Numbers:
+    def values(self) -> KeyArray:
         """In units of ``unit_of_value``."""
         value = self.value.astype(np.float64, copy=False)
-        return Numbers(value if self.unit_of_value == 1.0 else value / self.unit_of_value)
+        return KeyArray(value if self.unit_of_value == 1.0 else value / self.unit_of_value)
 
 
 @dataclass(eq=False)
@@ -76,7 +76,7 @@ class Flow:
         self.judged = np.ones(self.query.shape[:-1], dtype=bool)
 
     def unjudge(self, rows: Bool[Array, "b h g rows"]) -> None:
-        """What is due there is a convention."""
+        """What is expected there is a convention."""
         self.judged = self.judged & ~rows
 
     def hide(self, seen: Bool[Array, "#b #h #g rows #lk"]) -> None:
@@ -260,7 +260,7 @@ def errors(flow: Flow, bounds: Bounds) -> Bounds:
     return bounds
 
 
-def spread(flow: Flow, bounds: Bounds, value: Numbers, output: Array) -> Array:
+def spread(flow: Flow, bounds: Bounds, value: KeyArray, output: Array) -> Array:
     """How far errors of the scores move ``output``, the mean of ``value``."""
     logits = (flow.scores - flow.top).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):

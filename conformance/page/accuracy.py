@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from conformance.accuracy import BINS_PER_OCTAVE, INFINITE, ZERO, Distribution
 from conformance.page.plots import STEP, WIDTH, Figures, draw, named
 from conformance.page.text import figure, unique_names
 from conformance.records import Run
+from conformance.records.accuracy import BINS_PER_OCTAVE, INFINITE, ZERO, Distribution
 from conformance.reports.format import sized
 from conformance.reports.tables import Table, accuracy_table
 from conformance.reports.tallies import judged

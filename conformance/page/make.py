@@ -10,7 +10,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from conformance import files
 from conformance.errors import UsageError
 from conformance.page.accuracy import accuracy_figures
 from conformance.page.conventions import matrices
@@ -25,6 +24,7 @@ from conformance.reports.speed import self_comparison_table, timed
 from conformance.reports.tables import left_table, missing_table, routes_table, unrun_table
 from conformance.reports.tallies import KINDS, areas, kind_of, observation
 from conformance.reports.verdict import lines
+from conformance.system import files
 
 CARDS = 6  # implementations with something unexpected that the beginning of the page shows at once,
 LINKS = 12  # and of each so many results

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from conformance.page.text import figure
+from conformance.problem.returned import OUTPUT
 from conformance.records import Picture
 from conformance.records.picture import Cells
-from conformance.returned import OUTPUT
 
 
 @dataclass(frozen=True)

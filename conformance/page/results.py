@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from conformance.page.pictures import PackedPicture, packed
 from conformance.page.text import NAME, anchor, clean, figure
+from conformance.problem.returned import OUTPUT
 from conformance.records import Case, Item, Run
 from conformance.reports.causes import Cause, causes
 from conformance.reports.shown import Choice
 from conformance.reports.tallies import KNOWN, PASSED, SKIPPED, UNEXPECTED, UNSUPPORTED, areas, failing_dtypes, kind_of
-from conformance.returned import OUTPUT
 
 MARKS = {
     PASSED: "✓",

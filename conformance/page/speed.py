@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from conformance.judging.verdict import Outcome
 from conformance.page.plots import BELOW, SERIES, STEP, WIDTH, Figures, Plot, draw, named, ticks
 from conformance.page.text import figure, unique_names
 from conformance.records import Run, Timing
@@ -10,7 +11,6 @@ from conformance.reports.format import NONE, milliseconds, percent, ratio, size
 from conformance.reports.speed import groups
 from conformance.reports.tables import Table
 from conformance.reports.tallies import judged
-from conformance.verdict import Outcome
 
 PANELS = 24  # drawn at most; the tables have all
 HEIGHT = 220  # pixels of a scatter plot

@@ -3,7 +3,7 @@
 import math
 import re
 
-from conformance.terminal_text import REPLACEMENT, printable
+from conformance.system.terminal_text import REPLACEMENT, printable
 
 NAME = 80  # characters of a name
 IN_PLOTS = 19  # characters of a name in a plot

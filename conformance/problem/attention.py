@@ -10,7 +10,7 @@ LAYOUTS = (
     *("contiguous", "transposed", "strided", "expanded", "reversed", "mixed", "columns", "key-columns", "heads-last"),
     *("batch-last", "packed", "misaligned", "mask-strided", "mask-transposed", "mask-expanded"),
 )  # what each means: conformance/values/layouts.py
-PLAIN_LAWS = ("few-bits",)  # value laws that are about V, for which a query of zeros is as good as any
+PLAIN_DISTRIBUTIONS = ("few-bits",)  # value distributions that are about V, for which a query of zeros is as good as any
 
 BATCH = Field(key="batch", kind=Sizes(), names=("batch",), defaults=(1,), required=True, always=True, frozen=True)
 LENGTH = Field(
@@ -19,10 +19,10 @@ LENGTH = Field(
 )  # fmt: skip
 DTYPE = Field(key="dtype", kind=Dtype(), names=("dtype",), defaults=("float32",), required=True, always=True, frozen=True)
 VALUES = Field(
-    key="values", kind=OneRecipe(may_be_zero=PLAIN_LAWS), names=("values",), defaults=(Recipe("gaussian"),), required=True,
-    always=True, parameter=False,
+    key="values", kind=OneRecipe(may_be_zero=PLAIN_DISTRIBUTIONS), names=("values",), defaults=(Recipe("gaussian"),),
+    required=True, always=True, parameter=False,
 )  # fmt: skip
-EDITS = Field(key="edits", kind=Recipes(), names=("edits",), defaults=((),), parameter=False)
+TRANSFORMATIONS = Field(key="edits", kind=Recipes(), names=("transformations",), defaults=((),), parameter=False)
 
 
 class AttentionProblem(KeyProblem):
@@ -32,8 +32,8 @@ class AttentionProblem(KeyProblem):
     (batch, kv_heads, key_length, value_width). ``mask`` is boolean, True where a query may attend; ``bias`` is added to
     the scaled scores; ``causal`` names the alignment of the triangle (top-left: j ≤ i; bottom-right: j ≤ i + Lk − Lq;
     default: not said to the implementation); ``key_lengths`` counts the leading keys that each batch row has;
-    ``scale`` None means that no scale is given, so that 1/√width is due. Query head h reads kv head
-    ⌊h · kv_heads / heads⌋. ``edits`` change the arrays after they were made, in order.
+    ``scale`` None means that no scale is given, so that 1/√width is expected. Query head h reads kv head
+    ⌊h · kv_heads / heads⌋. ``transformations`` change the arrays after they were made, in order.
     """
 
     operation = "attention"
@@ -61,7 +61,7 @@ class AttentionProblem(KeyProblem):
     )  # fmt: skip
     BEHIND: ClassVar[tuple[Field, ...]] = (
         Field(key="layout", kind=Word(LAYOUTS), names=("layout",), defaults=("contiguous",), parameter=False),
-        EDITS,
+        TRANSFORMATIONS,
     )
 
     def check(self) -> None:

@@ -28,7 +28,7 @@ class Problem:
     BEHIND: ClassVar[tuple[Field, ...]] = ()  # and behind the first ones of them
 
     layout: str = "contiguous"  # where there is no choice
-    edits: tuple[Recipe, ...] = ()
+    transformations: tuple[Recipe, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """The field of a feature that the operation has not, which nobody asks for: no mask, no key lengths."""

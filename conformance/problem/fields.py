@@ -11,8 +11,8 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Protocol
 
-from conformance.dtypes import float_type
 from conformance.errors import ProblemError, cut, quoted
+from conformance.numerics.dtypes import float_type
 from conformance.problem.recipe import Recipe
 
 LONGEST_NUMBER = 18  # digits, so that it fits into 64 bits
@@ -22,7 +22,7 @@ LARGEST_ARGUMENT = 1e38  # nearly the largest number of float32
 NEEDED: Any = object()  # the default of an attribute that has none
 
 
-class Kind(Protocol):
+class FieldKind(Protocol):
     """What values of a field are, of one attribute or of several, and how they are written."""
 
     def read(self, text: str, key: str) -> tuple[Any, ...]:
@@ -46,7 +46,7 @@ class Field:
     """
 
     key: str
-    kind: Kind
+    kind: FieldKind
     names: tuple[str, ...]
     defaults: tuple[Any, ...]
     required: bool = False
@@ -81,7 +81,7 @@ class Sizes:
     def read(self, text: str, key: str) -> tuple[int, ...]:
         found = _integers(text, key, "/")
         found = found * self.count if len(found) == 1 else found
-        demand(len(found) == self.count, f"{key}={quoted(text)} has {len(found)} numbers where {self.count} are due.")
+        demand(len(found) == self.count, f"{key}={quoted(text)} has {len(found)} numbers where {self.count} are expected.")
         return found
 
     def write(self, values: tuple[int, ...]) -> str:
@@ -144,7 +144,7 @@ class Dtype(_One):
 
 
 @dataclass(frozen=True)
-class Numbers(_One):
+class IntegerTuple(_One):
     """Whole numbers with commas, in a tuple."""
 
     def reads(self, text: str, key: str) -> tuple[int, ...]:
@@ -173,8 +173,8 @@ class Number(_One):
 @dataclass(frozen=True)
 class OneRecipe(_One):
     """A recipe; one of a mask or a bias has one of ``forms``. Its argument is an ordinary number, since an output of NaN would be
-    due otherwise, which many a wrong implementation gives (edits put such numbers where they are asked for), and no 0 unless the
-    recipe is one that ``may_be_zero``."""
+    due otherwise, which many a wrong implementation gives (transformations put such numbers where they are asked for), and no 0
+    unless the recipe is one that ``may_be_zero``."""
 
     forms: tuple[str, ...] = ()
     may_be_zero: tuple[str, ...] | None = None
@@ -192,7 +192,7 @@ class OneRecipe(_One):
         ordinary = abs(value.argument) <= LARGEST_ARGUMENT  # false for NaN
         demand(ordinary, f"{name}={value} must have a finite argument, not beyond {LARGEST_ARGUMENT:g}.")
         zero = self.may_be_zero is not None and value.argument == 0 and value.name not in self.may_be_zero
-        demand(not zero, f"{name}={value} makes nothing of its law: give another argument than 0, or none.")
+        demand(not zero, f"{name}={value} makes nothing of its distribution: give another argument than 0, or none.")
 
 
 @dataclass(frozen=True)

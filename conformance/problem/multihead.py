@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from conformance.problem.attention import BATCH, DTYPE, EDITS, LENGTH, VALUES
+from conformance.problem.attention import BATCH, DTYPE, LENGTH, TRANSFORMATIONS, VALUES
 from conformance.problem.base import KeyProblem, demand_size
 from conformance.problem.fields import NEEDED, Field, Sizes, Word, demand
 from conformance.problem.recipe import Recipe
@@ -84,7 +84,7 @@ class MultiHeadProblem(KeyProblem):
             },
         ),
     )  # fmt: skip
-    BEHIND: ClassVar[tuple[Field, ...]] = (EDITS,)
+    BEHIND: ClassVar[tuple[Field, ...]] = (TRANSFORMATIONS,)
 
     def check(self) -> None:
         demand(

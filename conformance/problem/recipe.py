@@ -1,6 +1,6 @@
 """Recipes: the one-word descriptions from which masks, biases and values are made again, bit for bit.
 
-gaussian.1#42            law ``gaussian``, version 1, seed 42
+gaussian.1#42            distribution ``gaussian``, version 1, seed 42
 random.1:b1qk#7          mask kind ``random`` in broadcast form (B, 1, Lq, Lk)
 offset.1*100000.0#3      with an argument
 """
@@ -57,7 +57,7 @@ class Recipe:
 
 
 class Cookbook:
-    """The recipes of one field (value laws, masks, biases, edits): each is one decorated function."""
+    """The recipes of one field (value distributions, masks, biases, transformations): each is one decorated function."""
 
     def __init__(self, field: str) -> None:
         self.field = field

@@ -5,7 +5,7 @@ from typing import ClassVar
 from conformance.errors import cut
 from conformance.problem.attention import DTYPE
 from conformance.problem.base import Problem, demand_size
-from conformance.problem.fields import NEEDED, Field, Numbers, OneRecipe, Sizes, Word, demand
+from conformance.problem.fields import NEEDED, Field, IntegerTuple, OneRecipe, Sizes, Word, demand
 from conformance.problem.recipe import Recipe
 
 ARRANGEMENTS = ("interleaved", "concatenated")
@@ -49,7 +49,7 @@ class SinusoidalProblem(Problem):
             },
         ),
         Field(key="frequencies", kind=Word(("default", *FREQUENCIES)), names=("frequencies",), defaults=("default",)),
-        Field(key="rows", kind=Numbers(), names=("rows",), defaults=(None,), frozen=True),
+        Field(key="rows", kind=IntegerTuple(), names=("rows",), defaults=(None,), frozen=True),
         Field(
             key="batch", kind=Sizes(least=0), names=("batch",), defaults=(0,), frozen=True,
             asks={"addition": lambda problem: problem.batch > 0},

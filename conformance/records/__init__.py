@@ -4,21 +4,24 @@ A header, then items, cases, conventions, timings, diagnoses … as they come, t
 describes each kind. A file without its footer is truncated. Record files may be joined one after the other: reading merges them.
 """
 
-from conformance.records.coverage import Coverage, Coverages, Undeclared, undeclared
+from conformance.records.coverage import AreaCoverage, Coverages, Undeclared, undeclared
 from conformance.records.entries import implementation_entry, requirement_entry
 from conformance.records.environment import command_line, current_environment
-from conformance.records.extent import due_of
+from conformance.records.extent import expected_of
 from conformance.records.lines import decode, encode
-from conformance.records.model import (
+from conformance.records.merging import merge_files, merge_shards
+from conformance.records.picture import Picture
+from conformance.records.reader import read_records
+from conformance.records.record_types import (
     CONFORMANCE_TIERS,
     SCHEMA_VERSION,
     Case,
-    Convention,
+    ConventionResult,
     Counts,
-    Diagnosis,
+    DiagnosisRecord,
     DtypeResult,
     Environment,
-    Explanation,
+    ExplanationRecord,
     Growth,
     Header,
     ImplementationEntry,
@@ -30,10 +33,7 @@ from conformance.records.model import (
     Tier,
     Timing,
 )
-from conformance.records.picture import Picture
-from conformance.records.reader import read_records
 from conformance.records.run import Run, merge
-from conformance.records.shards import merge_files, merge_shards
 from conformance.records.shares import Share, shares, too_little
 from conformance.records.unrun import Unrun
 from conformance.records.writer import RecordWriter
@@ -41,15 +41,15 @@ from conformance.records.writer import RecordWriter
 __all__ = [
     "CONFORMANCE_TIERS",
     "SCHEMA_VERSION",
+    "AreaCoverage",
     "Case",
-    "Convention",
+    "ConventionResult",
     "Counts",
-    "Coverage",
     "Coverages",
-    "Diagnosis",
+    "DiagnosisRecord",
     "DtypeResult",
     "Environment",
-    "Explanation",
+    "ExplanationRecord",
     "Growth",
     "Header",
     "ImplementationEntry",
@@ -69,8 +69,8 @@ __all__ = [
     "command_line",
     "current_environment",
     "decode",
-    "due_of",
     "encode",
+    "expected_of",
     "implementation_entry",
     "merge",
     "merge_files",

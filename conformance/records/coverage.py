@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.records.model import ImplementationEntry, Item
-from conformance.verdict import Outcome
+from conformance.judging.verdict import Outcome
+from conformance.records.record_types import ImplementationEntry, Item
 
 
 @dataclass
-class Coverage:
+class AreaCoverage:
     """The items of one implementation in one area, or in all: how many were ``judged``, how many are ``unsupported``, and, of
     each of those, the features for lack of which it was not asked."""
 
@@ -45,14 +45,14 @@ class Undeclared:
         )
 
 
-Coverages = dict[tuple[str, str], Coverage]
+Coverages = dict[tuple[str, str], AreaCoverage]
 
 
 def coverages(items: Iterable[Item], areas: Mapping[str, str]) -> Coverages:
     """Coverage by implementation and area; ``areas`` maps requirements to theirs."""
     found: Coverages = {}
     for item in items:
-        found.setdefault((item.implementation, areas[item.requirement]), Coverage()).note(item)
+        found.setdefault((item.implementation, areas[item.requirement]), AreaCoverage()).note(item)
     return found
 
 

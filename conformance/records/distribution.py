@@ -6,7 +6,7 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import TYPE_CHECKING, Any
 
-from conformance.user_function import is_of_a_file
+from conformance.adapter.user_function import is_of_a_file
 
 if TYPE_CHECKING:
     from conformance.adapter import Implementation

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from conformance.errors import cut
+from conformance.problem.returned import OUTPUT, judged
 from conformance.records.distribution import distribution_of
-from conformance.records.model import ImplementationEntry, RequirementEntry
-from conformance.returned import OUTPUT, judged
-from conformance.terminal_text import printable
-from conformance.user_files import LONGEST_NAME
+from conformance.records.record_types import ImplementationEntry, RequirementEntry
+from conformance.system.terminal_text import printable
+from conformance.system.user_files import LONGEST_NAME
 
 if TYPE_CHECKING:  # whoever only reads records needs neither adapters nor the specification
     from conformance.adapter import Implementation
-    from conformance.specification.model import Requirement
+    from conformance.specification.requirement import Requirement
 
 
 def implementation_entry(implementation: "Implementation") -> ImplementationEntry:
     """The implementation's declaration; its framework's version is null where the framework is missing."""
-    from conformance.declarations import declared_lacking, unread
-    from conformance.limits import in_words
-    from conformance.narrowing import narrowed, own_not_asked, taken_away
+    from conformance.adapter.declarations import declared_lacking, unread
+    from conformance.adapter.limits import in_words
+    from conformance.adapter.narrowing import narrowed, own_not_asked, taken_away
 
     support = implementation.support
     missing = implementation.missing()

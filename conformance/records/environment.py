@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from conformance.records.model import Environment
-from conformance.world import given_arguments
+from conformance.records.record_types import Environment
+from conformance.system.world import given_arguments
 
 PACKAGES = ("numpy", "ml_dtypes", "mpmath", "hypothesis", "pytest", "torch", "jax", "jaxlib")
 

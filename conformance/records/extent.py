@@ -1,4 +1,5 @@
-"""How much of a run there is, of all that was due: requirements and conventions, each on each implementation that is asked it.
+"""How much of a run there is, of all that was expected: requirements and conventions, each on each implementation that is asked
+it.
 
 Pairs are compared, not numbers: a surplus of one implementation does not hide what lacks of another.
 """
@@ -8,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import UsageError, quoted
-from conformance.records.model import Header, ImplementationEntry
-from conformance.returned import OUTPUT
-from conformance.shards import Shard
+from conformance.problem.returned import OUTPUT
+from conformance.records.record_types import Header, ImplementationEntry
+from conformance.records.shard import Shard
 
 Pair = tuple[str, str]  # of a requirement or convention, and an implementation
 
@@ -21,17 +22,17 @@ class Extent:
     that the suite asks."""
 
     requirements: int
-    requirements_due: int
+    requirements_expected: int
     conventions: int
-    conventions_due: int
+    conventions_expected: int
 
     @property
     def is_whole(self) -> bool:
-        return self.has_all_requirements and self.conventions >= self.conventions_due
+        return self.has_all_requirements and self.conventions >= self.conventions_expected
 
     @property
     def has_all_requirements(self) -> bool:
-        return self.requirements >= self.requirements_due
+        return self.requirements >= self.requirements_expected
 
 
 def requirement_pairs(header: Header) -> frozenset[Pair]:
@@ -58,20 +59,23 @@ def convention_pairs(header: Header) -> frozenset[Pair]:
 def extent(headers: Iterable[Header], requirements: Iterable[Pair], conventions: Iterable[Pair]) -> Extent:
     """Of pairs that have a result."""
     headers = tuple(headers)
-    due = frozenset[Pair]().union(*map(requirement_pairs, headers))
+    expected = frozenset[Pair]().union(*map(requirement_pairs, headers))
     asked = frozenset[Pair]().union(*map(convention_pairs, headers))
     answered = frozenset(conventions)
-    return Extent(len(due & frozenset(requirements)), len(due), len(asked & answered) if asked else len(answered), len(asked))
+    return Extent(
+        len(expected & frozenset(requirements)), len(expected), len(asked & answered) if asked else len(answered), len(asked)
+    )
 
 
 def selected(headers: Sequence[Header]) -> frozenset[Pair]:
-    """The pairs that the runs of the headers had to bring. Of a header without ``due``: all, or none where it is of a part."""
+    """The pairs that the runs of the headers had to bring. Of a header without ``expected``: all, or none where it is of a
+    part."""
     parts = Counter(_parts(header) for header in headers)
     found: set[Pair] = set()
     for header in headers:
         unable = {entry.name for entry in header.implementations if not _is_asked(entry)}
-        if header.due is not None:
-            pairs = ((identifier, name) for name, identifiers in header.due.items() for identifier in identifiers)
+        if header.expected is not None:
+            pairs = ((identifier, name) for name, identifiers in header.expected.items() for identifier in identifiers)
             found |= {pair for pair in pairs if not (pair[0] in header.conventions and pair[1] in unable)}
         elif not header.selection and parts[_parts(header)] >= _parts(header):
             found |= requirement_pairs(header) | convention_pairs(header)
@@ -90,19 +94,19 @@ def by_implementation(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(identifiers) for name, identifiers in found.items()}
 
 
-def due_of(header: Header, pairs: Iterable[Pair]) -> Mapping[str, tuple[str, ...]] | None:
-    """What a header has as ``due`` where these pairs, of those that it lists, are selected: None where they are all."""
+def expected_of(header: Header, pairs: Iterable[Pair]) -> Mapping[str, tuple[str, ...]] | None:
+    """What a header has as ``expected`` where these pairs, of those that it lists, are selected: None where they are all."""
     whole = requirement_pairs(header) | convention_pairs(header)
     chosen = whole & frozenset(pairs)
     return None if chosen == whole else by_implementation(chosen)
 
 
 def demand_listed(header: Header) -> None:
-    """Raises UsageError where something is due that the header does not list."""
+    """Raises UsageError where something is expected that the header does not list."""
     strange = selected((header,)) - requirement_pairs(header) - convention_pairs(header)
     if strange:
         identifier, name = min(strange)
-        raise UsageError(f"{quoted(identifier)} is due of {quoted(name)}, and is not listed as asked of it")
+        raise UsageError(f"{quoted(identifier)} is expected of {quoted(name)}, and is not listed as asked of it")
 
 
 def _is_asked(entry: ImplementationEntry) -> bool:

@@ -5,8 +5,8 @@ import re
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.records.model import SCHEMA_VERSION, Line
-from conformance.records.repair import MENDS, in_place_of, mended, plain
+from conformance.records.record_types import SCHEMA_VERSION, Line
+from conformance.records.repair import FIXES, fixed, in_place_of, plain
 
 
 class NewerSchemaError(UsageError):
@@ -20,8 +20,8 @@ _DECODER = msgspec.json.Decoder(Line)
 def encode(record: Line) -> bytes:
     """The record as one line of JSON, without its end of line; ``decode`` gives an equal record.
 
-    Each line is one that ``decode`` reads: what cannot be read as it is, is mended, or gives way to a record that says so. Raises
-    UsageError for a header or footer that cannot be mended.
+    Each line is one that ``decode`` reads: what cannot be read as it is, is fixed, or gives way to a record that says so. Raises
+    UsageError for a header or footer that cannot be fixed.
     """
     try:
         return _readable(record)
@@ -30,14 +30,14 @@ def encode(record: Line) -> bytes:
 
 
 def _readable(record: Line) -> bytes:
-    """Raises whatever msgspec raises of a record that cannot be mended."""
+    """Raises whatever msgspec raises of a record that cannot be fixed."""
     content = plain(record)
-    for _ in range(MENDS):
+    for _ in range(FIXES):
         line = msgspec.json.encode(content)
         try:
             _DECODER.decode(line)
         except msgspec.ValidationError as error:
-            if not mended(content, error):
+            if not fixed(content, error):
                 raise
         else:
             return line

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from conformance.data import Count, Data, Number
+from conformance.records.data import Count, Data, Number
 
 Cells = tuple[tuple[Number, ...], ...]
 

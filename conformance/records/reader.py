@@ -7,10 +7,10 @@ from pathlib import Path
 from conformance.errors import UsageError
 from conformance.records.extent import demand_listed
 from conformance.records.lines import NewerSchemaError, decode
-from conformance.records.model import Footer, Header, Line
+from conformance.records.record_types import Footer, Header, Line
 from conformance.records.run import Run, merge
 from conformance.records.tally import Tally
-from conformance.user_files import read_bytes
+from conformance.system.user_files import read_bytes
 
 TOLD = 300  # characters of what is wrong with a line; a hostile line may be of any length
 

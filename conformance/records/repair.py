@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot be read again as it is: it is mended, or gives way to one that says so.
+"""What becomes of a record that cannot be read again as it is: it is fixed, or gives way to one that says so.
 
 No result of a run is worth less than a record that is not quite as it should be, and no record is worth the run.
 """
@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from conformance.data import Identifier, Name, Word
 from conformance.errors import UsageError, cut, told
-from conformance.records.model import (
+from conformance.judging.verdict import Outcome
+from conformance.records.data import Identifier, Name, Word
+from conformance.records.record_types import (
     Case,
-    Convention,
-    Diagnosis,
+    ConventionResult,
+    DiagnosisRecord,
     Growth,
     Item,
     Line,
@@ -23,10 +24,9 @@ from conformance.records.model import (
     Timing,
 )
 from conformance.records.unrun import Unrun
-from conformance.verdict import Outcome
 
 LONGEST_TEXT = 20_000  # characters of what is recorded; a message may be of any length
-MENDS = 20  # places of one record that are mended, before it is given up
+FIXES = 20  # places of one record that are fixed, before it is given up
 _PLACE = re.compile(r" - at `\$\.(?P<field>\w+)(?P<rest>[^`]*)`$")
 _STEP = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|(?P<each>\[\.\.\.\])")
 
@@ -36,7 +36,7 @@ def plain(record: Line) -> Any:
     return _speakable(msgspec.to_builtins(record, enc_hook=_as_number_or_text))
 
 
-def mended(content: dict[str, Any], error: msgspec.ValidationError) -> bool:
+def fixed(content: dict[str, Any], error: msgspec.ValidationError) -> bool:
     """Whether ``content``, changed in place, is without what the error tells of: a time or a count below zero, which becomes 0,
     or a number that is not finite, where the field need not be given."""
     place = _PLACE.search(str(error))
@@ -67,8 +67,8 @@ def in_place_of(record: Line, error: Exception) -> Line:
             )
         case Case():
             return _case(record, name, why)
-        case Convention():
-            return Convention(
+        case ConventionResult():
+            return ConventionResult(
                 id=_form(record.id, Identifier),
                 implementation=name,
                 declared=None,
@@ -113,8 +113,8 @@ def in_place_of(record: Line, error: Exception) -> Line:
                 ratio_high=0.0,
                 tolerance=0.0,
             )
-        case Diagnosis():
-            return Diagnosis(implementation=name, remarks=(f"{why}.",))
+        case DiagnosisRecord():
+            return DiagnosisRecord(implementation=name, remarks=(f"{why}.",))
         case Unrun():
             return Unrun(implementation=name, remark=f"{why}.")
     raise UsageError(f"The records cannot be written, since their first or last line cannot be: {told(error)}.")

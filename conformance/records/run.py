@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from conformance.accuracy import Accuracy
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode, exit_code
+from conformance.judging.verdict import Outcome
+from conformance.records.accuracy import Accuracy
 from conformance.records.coverage import Coverages, Undeclared, coverages, undeclared
 from conformance.records.extent import Extent, Pair, by_implementation, extent, selected
-from conformance.records.model import (
+from conformance.records.record_types import (
     CONFORMANCE_TIERS,
     LISTS,
     Case,
-    Convention,
+    ConventionResult,
     Counts,
-    Diagnosis,
+    DiagnosisRecord,
     DtypeResult,
     Environment,
     Footer,
@@ -33,7 +33,7 @@ from conformance.records.model import (
 )
 from conformance.records.shares import shares, too_little
 from conformance.records.unrun import Unrun
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode, exit_code
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Run:
     headers: tuple[Header, ...]
     items: tuple[Item, ...] = ()
     cases: tuple[Case, ...] = ()
-    conventions: tuple[Convention, ...] = ()
+    conventions: tuple[ConventionResult, ...] = ()
     timings: tuple[Timing, ...] = ()
     growths: tuple[Growth, ...] = ()
     self_comparisons: tuple[SelfComparison, ...] = ()
-    diagnoses: tuple[Diagnosis, ...] = ()
+    diagnoses: tuple[DiagnosisRecord, ...] = ()
     unrun: tuple[Unrun, ...] = ()
     footers: tuple[Footer, ...] = ()
 
@@ -87,21 +87,21 @@ class Run:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether a shard ended before all that was due had been run; an older footer says it by its exit code alone."""
+        """Whether a shard ended before all that was expected had been run; an older footer says it by its exit code alone."""
         inconclusive = ExitCode.INCONCLUSIVE
         return any(footer.exit_code == inconclusive and footer.interrupted is not False for footer in self.footers)
 
     @cached_property
-    def due(self) -> frozenset[Pair]:
+    def expected(self) -> frozenset[Pair]:
         """The pairs of requirement or convention and implementation that had to have a result: those that were selected."""
         return selected(self.headers)
 
     @cached_property
     def missing(self) -> dict[str, tuple[str, ...]]:
-        """By implementation, what of a run that is said to be whole was due and has no result: the suite's own failure."""
+        """By implementation, what of a run that is said to be whole was expected and has no result: the suite's own failure."""
         if not self.is_complete or self.was_interrupted:
             return {}
-        return by_implementation(self.due - self._recorded)
+        return by_implementation(self.expected - self._recorded)
 
     @cached_property
     def _recorded(self) -> frozenset[Pair]:
@@ -135,9 +135,9 @@ class Run:
         extent = self.extent
         told = []
         if not extent.has_all_requirements:
-            told.append(f"{extent.requirements} of {extent.requirements_due} pairs of requirement and implementation")
-        if extent.conventions < extent.conventions_due:
-            told.append(f"{extent.conventions} of {extent.conventions_due} of convention and implementation")
+            told.append(f"{extent.requirements} of {extent.requirements_expected} pairs of requirement and implementation")
+        if extent.conventions < extent.conventions_expected:
+            told.append(f"{extent.conventions} of {extent.conventions_expected} of convention and implementation")
         return f"Only {' and '.join(told)} were run." if told else ""
 
     @cached_property
@@ -178,7 +178,7 @@ class Run:
         return undeclared(self.coverages, self.implementations)
 
     @cached_property
-    def unexpected_conventions(self) -> tuple[Convention, ...]:
+    def unexpected_conventions(self) -> tuple[ConventionResult, ...]:
         """Conventions that are not as declared, not as expected, or no answer that an interface may have."""
         return tuple(convention for convention in self.conventions if convention.status == "unexpected")
 

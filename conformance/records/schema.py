@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.records.model import SCHEMA_VERSION, Line
+from conformance.records.record_types import SCHEMA_VERSION, Line
 
 FILE = "records.schema.json"
 

@@ -4,7 +4,7 @@ budget of shapes. Too little is no verdict."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from conformance.records.model import Item
+from conformance.records.record_types import Item
 
 LEAST_SHARE = 0.1  # of the problems that are within an implementation's features
 LEAST_COMPILED = 0.9  # of the calls of what is declared to be compiled
@@ -65,7 +65,7 @@ def too_little(found: dict[str, Share]) -> tuple[str, ...]:
     )
     left_out = (
         f"INCONCLUSIVE: only {share.run} of {share.run + share.left_out} problems within the features of {name} were judged, "
-        f"the others are beyond its limits or its budget of shapes, or declined: {LEAST_SHARE:.0%} are due."
+        f"the others are beyond its limits or its budget of shapes, or declined: {LEAST_SHARE:.0%} are expected."
         for name, share in found.items()
         if not share.is_enough
     )

@@ -3,10 +3,10 @@
 from collections import Counter
 
 from conformance.errors import UsageError, quoted
-from conformance.exit_codes import ExitCode, exit_code
+from conformance.judging.verdict import Outcome
 from conformance.records.extent import Pair, selected
-from conformance.records.model import LISTS, Case, Convention, Footer, Growth, Header, Item, Line, Timing, Totals
-from conformance.verdict import Outcome
+from conformance.records.record_types import LISTS, Case, ConventionResult, Footer, Growth, Header, Item, Line, Timing, Totals
+from conformance.system.exit_codes import ExitCode, exit_code
 
 
 class Tally:
@@ -40,11 +40,11 @@ class Tally:
             self._outcomes[record.outcome] += 1
             self._pairs.add((record.requirement, record.implementation))
             self._judged = self._judged or record.outcome.was_run
-        if isinstance(record, Convention):
+        if isinstance(record, ConventionResult):
             self._recorded.add((record.id, record.implementation))
         if isinstance(record, Timing):
             self._timed = self._timed or record.median_seconds is not None
-        if isinstance(record, Item | Convention | Timing | Growth):
+        if isinstance(record, Item | ConventionResult | Timing | Growth):
             self.unexpected += record.status == "unexpected"
 
     @property
@@ -57,13 +57,13 @@ class Tally:
 
     @property
     def missing(self) -> frozenset[Pair]:
-        """What is due and has no result."""
+        """What is expected and has no result."""
         return selected((self._header,)) - self._pairs - self._recorded
 
     def exit_code(self, *, undeclared: int = 0, missing: int = 0) -> ExitCode:
         """What follows from the lines; whether enough was judged of a part of a run is seen when the parts are merged."""
         part = self._header.shard not in ("", "1/1")
-        asked = self._kinds[Item] or self._kinds[Convention]
+        asked = self._kinds[Item] or self._kinds[ConventionResult]
         enough = part or self._judged or (not asked and self._timed)
         return exit_code(unexpected=self.unexpected + undeclared, enough_cases=enough, missing=missing)
 
@@ -81,8 +81,8 @@ class Tally:
             return f"the footer counts {footer.unexpected} unexpected results, but the file holds {self.unexpected}"
         allowed = {self.exit_code(undeclared=undeclared), ExitCode.UNEXPECTED, ExitCode.INCONCLUSIVE}
         if footer.exit_code not in allowed:
-            due = self.exit_code(undeclared=undeclared)
-            return f"the footer says exit code {footer.exit_code}, and from the lines follows {int(due)}: {due.meaning}"
+            expected = self.exit_code(undeclared=undeclared)
+            return f"the footer says exit code {footer.exit_code}, and from the lines follows {int(expected)}: {expected.meaning}"
         return ""
 
 

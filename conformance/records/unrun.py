@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from conformance.data import Count, Data, Name
+from conformance.records.data import Count, Data, Name
 
 SHOWN_FUNCTIONS = 5  # of a file, that were never called
 
@@ -54,7 +54,7 @@ class Function(Data, frozen=True, kw_only=True):
 class Unrun(Data, frozen=True, kw_only=True, tag_field="kind", tag="unrun"):
     """What of the ``files`` of an implementation was never run by the designed, golden and some random problems of all
     requirements, and the questions of all conventions: ``blocks`` of lines, ``branches`` and ``functions``. ``problems`` of all
-    ``due`` were put, not all where everything had been run before, or time was up; ``remark`` says what kept it from being
+    ``expected`` were put, not all where everything had been run before, or time was up; ``remark`` says what kept it from being
     measured, or measured to the end."""
 
     implementation: Name
@@ -63,7 +63,7 @@ class Unrun(Data, frozen=True, kw_only=True, tag_field="kind", tag="unrun"):
     branches: tuple[Branch, ...] = ()
     functions: tuple[Function, ...] = ()
     problems: Count = 0
-    due: Count = 0
+    expected: Count = 0
     remark: str = ""
 
     @property

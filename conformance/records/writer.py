@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from conformance import files
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
 from conformance.records.lines import decode, encode
-from conformance.records.model import Footer, Header, Line
+from conformance.records.record_types import Footer, Header, Line
 from conformance.records.tally import Tally
+from conformance.system import files
+from conformance.system.exit_codes import ExitCode
 
 BEGINNING = b'{"kind":"header"'  # of every record file
 
@@ -57,7 +57,7 @@ class RecordWriter:
     def write(self, record: Line) -> None:
         """Appends the record."""
         line = encode(record)
-        record = decode(line)  # mended, where it had to be
+        record = decode(line)  # fixed, where it had to be
         if self._tally is None:
             assert isinstance(record, Header), "the header comes first"
             self._file = self._open(room=len(line))
@@ -76,8 +76,8 @@ class RecordWriter:
         """Writes the footer and closes the file; ``undeclared`` areas are unexpected, too.
 
         The code is worse than ``exit_code`` where that is 0 and the lines do not allow it, or results are missing: whoever ends
-        with a code takes it from the footer. ``interrupted``: whether the run was ended before all that was due had been run;
-        where nothing is said, so it was if the code is INCONCLUSIVE.
+        with a code takes it from the footer. ``interrupted``: whether the run was ended before all that was expected had been
+        run; where nothing is said, so it was if the code is INCONCLUSIVE.
         """
         assert self._tally is not None, "the header comes first"
         code = self._concluded(exit_code, undeclared)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from conformance.dtypes import float_type
 from conformance.errors import ProblemError
-from conformance.oracle.profiles import TIGHTEST_FIRST
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import float_type
+from conformance.numerics.profiles import TIGHTEST_FIRST
 from conformance.problem import parse
 from conformance.records import Case, ImplementationEntry, Item, Run
 from conformance.reports import tallies
-from conformance.verdict import Outcome
 
 LEAST = 3  # failing requirements of which anything common is said
 NEARLY_ALL = 0.9
@@ -26,7 +26,7 @@ SHOWN_IDS = 6
 SHOWN_IMPLEMENTATIONS = 8
 
 Property = tuple[str, str]  # kind and value
-_DTYPES = re.compile(r"The output is (\w+).*, due is (\w+)\.")
+_DTYPES = re.compile(r"The output is (\w+).*, (?:expected|due is) (\w+)\.")
 # How a property is said of failures, the most telling kind first, and what can be declared; {} is its value.
 _SAID: dict[str, tuple[str, str]] = {
     "output": ("are of the {} beside a right output", ""),
@@ -143,9 +143,9 @@ def _common(run: Run, name: str, items: Sequence[Item], which: str = "") -> list
     returned = _returned(shared)
     refused = {case.outcome for case in shared} <= {Outcome.ERROR, Outcome.OUT_OF_MEMORY}
     if kind not in ("dtype", "dtypes") and not refused:
-        advice = ""  # what is wrong is not mended by saying that it is not offered
+        advice = ""  # what is wrong is not fixed by saying that it is not offered
     if kind == "dtype" and returned:
-        advice = f"{returned} is returned, {value} is due: convert the output, or {advice}"
+        advice = f"{returned} is returned, {value} is expected: convert the output, or {advice}"
     else:
         told += _by_outcome(shared)
         advice = ", or ".join(filter(None, (advice, _looser_profile(run, run.implementations[name], kind, value, shared))))
@@ -165,7 +165,7 @@ def _common_outcome(name: str, items: Sequence[Item], failing: Sequence[Case], w
     covered = tuple(i.requirement for i in items if outcomes.get(i.requirement) == {outcome})
     returned = _returned([case for case in failing if case.requirement in covered])
     if returned:
-        told = f"{_counted(number, len(items), which)} are {outcome}: {returned} is returned, whatever is due"
+        told = f"{_counted(number, len(items), which)} are {outcome}: {returned} is returned, whatever is expected"
         advice = f'convert the output, or declare dtypes=("{returned}",)'
         return [Cause(name, f"those that are {outcome}", f"{told}: {advice}.", covered, True)]
     message = Counter(case.message for case in failing if case.outcome is outcome).most_common(1)[0][0]

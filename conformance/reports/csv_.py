@@ -9,7 +9,7 @@ from typing import Any
 from conformance.records import Item, Run, Timing
 from conformance.reports import tallies
 from conformance.reports.format import stamp
-from conformance.terminal_text import printable
+from conformance.system.terminal_text import printable
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\n]")
 _ITEM_FIELDS = ("requirement", "implementation", "outcome", "status", "reason")

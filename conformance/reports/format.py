@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from conformance.dtypes import DTYPES
+from conformance.numerics.dtypes import DTYPES
 from conformance.records import Environment, Run
 
 NONE = "–"  # in a table, where there is nothing to show

@@ -3,13 +3,13 @@
 import re
 from xml.etree import ElementTree
 
-from conformance.records import Case, Convention, Growth, Item, Run, Timing, Undeclared
+from conformance.judging.verdict import Outcome
+from conformance.records import Case, ConventionResult, Growth, Item, Run, Timing, Undeclared
 from conformance.reports import tallies
 from conformance.reports.format import stamp
 from conformance.reports.shown import Choice
 from conformance.reports.speed import timed
-from conformance.terminal_text import REPLACEMENT, printable
-from conformance.verdict import Outcome
+from conformance.system.terminal_text import REPLACEMENT, printable
 
 SHOWN_CASES = 5
 _RAISED = frozenset({Outcome.ERROR, Outcome.OUT_OF_MEMORY, Outcome.TIMEOUT, Outcome.CRASH})
@@ -18,8 +18,9 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_xml(run: Run) -> str:
     """Unexpected results are failures, or errors where the implementation raised or died; known failures, unsupported and
-    skipped requirements are skipped, with the reason. A convention fails where its answer is not as due, a timed call where its
-    own output does, an area where it is neither offered nor declared as lacking. What was due and has no result is an error."""
+    skipped requirements are skipped, with the reason. A convention fails where its answer is not as expected, a timed call where
+    its own output does, an area where it is neither offered nor declared as lacking. What was expected and has no result is an
+    error."""
     root = ElementTree.Element("testsuites", name=_title(run))
     grouped, choice = tallies.unexpected_by_item(run), Choice(run)
     for name in run.implementations:
@@ -79,7 +80,7 @@ def _case(suite: ElementTree.Element, item: Item, cases: list[Case]) -> None:
         ElementTree.SubElement(element, "skipped", message=f"{why}: {item.reason}")
 
 
-def _convention(suite: ElementTree.Element, convention: Convention) -> None:
+def _convention(suite: ElementTree.Element, convention: ConventionResult) -> None:
     element = ElementTree.SubElement(suite, "testcase", classname=convention.implementation, name=convention.id, time="0")
     if convention.status == "unexpected":
         ElementTree.SubElement(element, "failure", type="convention", message=convention.message)
@@ -95,7 +96,9 @@ def _undeclared(suite: ElementTree.Element, one: Undeclared) -> None:
 
 def _missing(suite: ElementTree.Element, implementation: str, identifier: str) -> None:
     element = ElementTree.SubElement(suite, "testcase", classname=_plain(implementation), name=_plain(identifier), time="0")
-    ElementTree.SubElement(element, "error", type="missing", message="It was due and has no result: the suite itself failed.")
+    ElementTree.SubElement(
+        element, "error", type="missing", message="It was expected and has no result: the suite itself failed."
+    )
 
 
 def _timing(suite: ElementTree.Element, timing: Timing | Growth) -> None:

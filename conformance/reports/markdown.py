@@ -10,7 +10,7 @@ from conformance.reports.causes import causes, unexplained
 from conformance.reports.format import provenance, stamp
 from conformance.reports.shown import Choice
 from conformance.reports.verdict import lines
-from conformance.terminal_text import printable
+from conformance.system.terminal_text import printable
 
 SHOWN_CASES = 3
 SHOWN_ITEMS = 50

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
+from conformance.judging.verdict import Outcome
 from conformance.records import Growth, Run, SelfComparison, Timing
 from conformance.reports.format import NONE, milliseconds, percent, ratio, short, size
 from conformance.reports.tables import Table
-from conformance.verdict import Outcome
 
 _USUAL_SUITE = "cpu-small"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from conformance.accuracy import Accuracy
+from conformance.judging.verdict import Outcome
 from conformance.records import Run, Timing
+from conformance.records.accuracy import Accuracy
 from conformance.reports import tallies
 from conformance.reports.speed import timed
 from conformance.reports.verdict import lines
-from conformance.verdict import Outcome
 
 
 def summary(run: Run) -> dict[str, Any]:

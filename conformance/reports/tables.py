@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from conformance.accuracy import Accuracy
-from conformance.oracle.profiles import TIGHTEST_FIRST
-from conformance.records import Case, Convention, ImplementationEntry, Item, Run, Share, shares
+from conformance.numerics.profiles import TIGHTEST_FIRST
+from conformance.problem.returned import OUTPUT
+from conformance.records import Case, ConventionResult, ImplementationEntry, Item, Run, Share, shares
+from conformance.records.accuracy import Accuracy
 from conformance.reports import tallies, unjudged
 from conformance.reports.format import NONE, short, sized
-from conformance.returned import OUTPUT
 
 SHOWN_REASONS = 3
 _MARKS = {
@@ -93,7 +93,7 @@ def answers_table(run: Run) -> Table:
     )
 
 
-def _bracketed(convention: Convention) -> str:
+def _bracketed(convention: ConventionResult) -> str:
     answer = tallies.answer(convention)
     mark = "!" if convention.status == "unexpected" else "k" if convention.reason else ""
     return f"({answer}){mark}" if convention.declared is None and convention.observed is not None else f"{answer}{mark}"
@@ -135,10 +135,10 @@ def failures_table(run: Run) -> Table:
         for item in sorted(wrong, key=lambda item: (item.status == "expected", item.requirement))
     )
     columns = (
-        "status", "requirement", "implementation", "outcome", "dtypes", "failed", "native", "composed", "largest r", "reason",
+        "status", "requirement", "implementation", "outcome", "dtypes", "failed", "native", "emulated", "largest r", "reason",
     )  # fmt: skip
     note = (
-        "Dtypes: those in which something failed. Failed: problems of all that ran. Native, composed: recorded failures by the "
+        "Dtypes: those in which something failed. Failed: problems of all that ran. Native, emulated: recorded failures by the "
         "way in which the suite asked."
     )
     return Table("Failures", columns, rows, note)
@@ -196,20 +196,20 @@ def unrun_table(run: Run) -> Table:
 
 
 def routes_table(run: Run) -> Table:
-    """How golden and designed cases were put to each implementation: natively, or composed by the suite."""
+    """How golden and designed cases were put to each implementation: natively, or emulated by the suite."""
     rows = tuple(
         (
             name,
             f"{asked.native_failed} of {asked.native}",
-            f"{asked.composed_failed} of {asked.composed}",
+            f"{asked.emulated_failed} of {asked.emulated}",
             ", ".join(f"{route} {count}" for route, count in asked.routes.most_common()) or NONE,
         )
         for name, asked in tallies.requests(run).items()
     )
     note = (
-        "Failures of golden and designed cases that the implementation was asked natively, and of those that the suite composed."
+        "Failures of golden and designed cases that the implementation was asked natively, and of those that the suite emulated."
     )
-    return Table("Routes", ("implementation", "native: failed", "composed: failed", "composed: cases by route"), rows, note)
+    return Table("Routes", ("implementation", "native: failed", "emulated: failed", "emulated: cases by route"), rows, note)
 
 
 def left_table(run: Run) -> Table:

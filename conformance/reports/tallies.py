@@ -1,12 +1,12 @@
-"""What reports count, from the records: results per implementation and area, accuracy, native and composed requests."""
+"""What reports count, from the records: results per implementation and area, accuracy, native and emulated requests."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from conformance.accuracy import Accuracy, Distribution
-from conformance.records import Case, Convention, DtypeResult, Item, Run
+from conformance.judging.verdict import Outcome
+from conformance.records import Case, ConventionResult, DtypeResult, Item, Run
+from conformance.records.accuracy import Accuracy, Distribution
 from conformance.reports.format import NONE
-from conformance.verdict import Outcome
 
 PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED = "passed", "known failures", "unexpected", "unsupported", "skipped"
 KINDS = (PASSED, KNOWN, UNEXPECTED, UNSUPPORTED, SKIPPED)
@@ -86,15 +86,15 @@ def seconds(run: Run) -> dict[str, float]:
     return grouped
 
 
-def conventions_by_operation(run: Run) -> dict[str, list[Convention]]:
+def conventions_by_operation(run: Run) -> dict[str, list[ConventionResult]]:
     """What was asked of the implementations of each operation."""
-    grouped: dict[str, list[Convention]] = {}
+    grouped: dict[str, list[ConventionResult]] = {}
     for convention in run.conventions:
         grouped.setdefault(run.implementations[convention.implementation].operation, []).append(convention)
     return grouped
 
 
-def answer(convention: Convention) -> str:
+def answer(convention: ConventionResult) -> str:
     """What was observed, beside what is declared where that is something else; with a ? what is declared only."""
     declared, observed = convention.declared, convention.observed
     if observed is None:
@@ -102,7 +102,7 @@ def answer(convention: Convention) -> str:
     return f"{declared} ≠ {observed}" if convention.agrees is False else observed
 
 
-def observation(convention: Convention) -> str:
+def observation(convention: ConventionResult) -> str:
     """What was observed, in words, beside what is declared where that is something else."""
     if convention.observed is None:
         return "skipped" if convention.skipped else "not supported"
@@ -125,12 +125,12 @@ def unexpected_by_item(run: Run) -> dict[tuple[str, str], list[Case]]:
 
 @dataclass
 class Requests:
-    """How golden and designed cases were put to an implementation: natively or, by the suite, composed."""
+    """How golden and designed cases were put to an implementation: natively or, by the suite, emulated."""
 
     native: int = 0
     native_failed: int = 0
-    composed: int = 0
-    composed_failed: int = 0
+    emulated: int = 0
+    emulated_failed: int = 0
     routes: Counter[str] = field(default_factory=Counter)
 
     def add(self, case: Case) -> None:
@@ -139,8 +139,8 @@ class Requests:
             self.native += 1
             self.native_failed += failed
         else:
-            self.composed += 1
-            self.composed_failed += failed
+            self.emulated += 1
+            self.emulated_failed += failed
             self.routes[case.route] += 1
 
 

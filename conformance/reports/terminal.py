@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from tabulate import tabulate
 
+from conformance.judging.verdict import Outcome
 from conformance.records import Run
 from conformance.reports import speed, tables, tallies
 from conformance.reports.causes import causes, listed, unexplained
 from conformance.reports.format import stamp
 from conformance.reports.verdict import lines
-from conformance.verdict import Outcome
 
 UNSOUND = (Outcome.ERROR, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 SHOWN_LINES = 20

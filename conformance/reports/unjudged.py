@@ -4,10 +4,10 @@ not offered."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from conformance.dtypes import DTYPES
-from conformance.records import Convention, ImplementationEntry, Run, Share, shares
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import DTYPES
+from conformance.records import ConventionResult, ImplementationEntry, Run, Share, shares
 from conformance.reports.format import joined
-from conformance.verdict import Outcome
 
 SHOWN = 8  # implementations of which it is said
 SHOWN_REASONS = 3
@@ -101,7 +101,7 @@ def narrowing(run: Run, name: str) -> list[str]:
     ]
 
 
-def _declined(what: str, conventions: list[Convention]) -> list[str]:
+def _declined(what: str, conventions: list[ConventionResult]) -> list[str]:
     return [f"{what}: {_few(sorted({convention.id for convention in conventions}))}"] if conventions else []
 
 

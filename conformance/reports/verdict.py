@@ -5,10 +5,10 @@ Whatever shows a verdict takes it from here, so that all outputs of a run say th
 
 from collections import Counter
 
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Run
 from conformance.reports import causes, tallies, unjudged
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 
 SHOWN = 8  # implementations of which results are missing
 
@@ -54,7 +54,7 @@ def _result(run: Run) -> str:
     number, conventions, timings = len(run.unexpected), len(run.unexpected_conventions), len(run.wrong_timings)
     parts = [f"{number} of {len(run.items)} results {'is' if number == 1 else 'are'} unexpected"] if number else []
     if conventions:
-        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as due")
+        parts.append(f"{conventions} convention{' is' if conventions == 1 else 's are'} not as expected")
     if timings:
         parts.append(_wrong_timings(timings))
     areas = len(run.undeclared)
@@ -66,7 +66,7 @@ def _result(run: Run) -> str:
 
 
 def _missing(run: Run) -> list[str]:
-    """What of a run that came to its end was due and has no result, a line for each implementation, of a few."""
+    """What of a run that came to its end was expected and has no result, a line for each implementation, of a few."""
     lines = [f"No result of {name}: {causes.listed(identifiers)}." for name, identifiers in run.missing.items()]
     left = len(lines) - SHOWN
     return lines if left <= 0 else [*lines[:SHOWN], f"… and of {left} more implementations."]
@@ -76,11 +76,11 @@ def _incomplete(run: Run) -> str:
     """How many results are missing, and of which implementation where it is one alone."""
     missing, questions = sum(map(len, run.missing.values())), {identifier for h in run.headers for identifier in h.conventions}
     conventions = sum(identifier in questions for identifiers in run.missing.values() for identifier in identifiers)
-    due = sum(identifier in questions for identifier, _ in run.due)
+    expected = sum(identifier in questions for identifier, _ in run.expected)
     parts = [
         f"{number} of {whole} {name}"
         for number, whole, name in (
-            (missing - conventions, len(run.due) - due, "requirements"), (conventions, due, "conventions"),
+            (missing - conventions, len(run.expected) - expected, "requirements"), (conventions, expected, "conventions"),
         )
         if number
     ]  # fmt: skip
@@ -93,14 +93,15 @@ def _sentence(text: str) -> str:
 
 
 def _part(run: Run, *, so_far: bool) -> str:
-    """What is to be said where the run is not all that was due: a selection, a shard, or one that ended early, ``so_far``."""
+    """What is to be said where the run is not all that was expected: a selection, a shard, or one that ended early,
+    ``so_far``."""
     extent, several = run.extent, len(run.implementations) > 1
     if extent.is_whole or (run.missing and not (run.header.selection or run.shard)):
         return "so far " if so_far else ""
     on = f" on {len(run.implementations)} implementations" if several else ""
-    parts = [f"{extent.requirements} of {extent.requirements_due} requirements{on}"]
-    if extent.conventions < extent.conventions_due:
-        parts.append(f"{extent.conventions} of {extent.conventions_due} conventions")
+    parts = [f"{extent.requirements} of {extent.requirements_expected} requirements{on}"]
+    if extent.conventions < extent.conventions_expected:
+        parts.append(f"{extent.conventions} of {extent.conventions_expected} conventions")
     what = f"shard {run.shard}" if run.shard else f"what was run{' so far' if so_far else ''}"
     return f"of {what} ({', '.join(parts)}), "
 

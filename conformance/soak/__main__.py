@@ -4,15 +4,15 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from conformance.command import Ending
-from conformance.evaluation.honest_list import specs
-from conformance.exit_codes import ExitCode, exit_code
-from conformance.run_options import DEFAULT_SEED, LARGEST_SEED
-from conformance.soak import HONEST, render, soak
-from conformance.terminal_text import say
+from conformance.checks.run_options import DEFAULT_SEED, LARGEST_SEED
+from conformance.evaluation.correct_list import specs
+from conformance.soak import CORRECT, render, soak
+from conformance.system.command import Command
+from conformance.system.exit_codes import ExitCode, exit_code
+from conformance.system.terminal_text import say
 
 
-@click.command(cls=Ending)
+@click.command(cls=Command)
 @click.option("--problems", type=click.IntRange(1), default=100_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0, LARGEST_SEED), default=DEFAULT_SEED, show_default=True)
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
@@ -22,7 +22,7 @@ def main(problems: int, seed: int, processes: int | None, names: tuple[str, ...]
     are not slack."""
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("problems", total=problems)
-        soaked = soak(problems, seed, processes, names or (*HONEST, *specs()), lambda done: bar.advance(task, done))
+        soaked = soak(problems, seed, processes, names or (*CORRECT, *specs()), lambda done: bar.advance(task, done))
     say(render(soaked))
     return exit_code(unexpected=len(soaked.beyond), enough_cases=bool(soaked.extremes))
 

@@ -1,14 +1,43 @@
 """Random problems of all operations, wider than what a conformance run draws: any shape from 1 to 300, any combination."""
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from conformance.features import features
 from conformance.operations import operation_of, operations
 from conformance.problem import MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.problem.multihead import SOURCES
-from conformance.soak.dice import Dice
 from conformance.specification.draw import ALL_DTYPES
 from conformance.specification.palette import SHAPES
+
+_T = TypeVar("_T")
+
+
+class Dice:
+    """Philox4x64 keyed by the soak test's seed and the problem's number."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        self._generator = np.random.Generator(np.random.Philox(key=np.array([seed, number], dtype=np.uint64)))
+
+    def one_of(self, choices: Sequence[_T]) -> _T:
+        return choices[self.between(0, len(choices) - 1)]
+
+    def often(self, probability: float) -> bool:
+        return bool(self._generator.random() < probability)
+
+    def between(self, low: int, high: int) -> int:
+        """A whole number, both ends included."""
+        return int(self._generator.integers(low, high + 1))
+
+    def size(self, low: int, high: int) -> int:
+        """A whole number, each octave as likely as the others."""
+        return min(high, int(low * ((high + 1) / low) ** self._generator.random()))
+
+    def seed(self) -> int:
+        return self.between(0, 2**31 - 1)
+
 
 LONGEST, WIDEST = 300, 128
 TILE_EDGES = (63, 64, 65, 127, 128, 129, 257)
@@ -17,8 +46,8 @@ MOST_WORK = {"float64": 200_000}
 MOST_WORK_OTHERS = 2_000_000
 SHARED_SHAPES = ("square", "prime", "grouped")  # those at which frameworks that compile take part
 
-# Laws with the arguments that keep every entry within the range of float16; other dtypes get the larger ones too.
-LAWS: dict[str, tuple[float | None, ...]] = {
+# Distributions with the arguments that keep every entry within the range of float16; other dtypes get the larger ones too.
+DISTRIBUTIONS: dict[str, tuple[float | None, ...]] = {
     "gaussian": (None, 0.1, 3.0),
     "spread": (None,),
     "heavy": (None,),
@@ -36,12 +65,14 @@ LARGER: dict[str, tuple[float | None, ...]] = {"offset": (1e4, None), "all-low":
 MASKS = ("random", "right-padding", "left-padding", "one-key", "band", "empty-rows", "all")
 BIASES = ("gaussian", "holes", "distance", "row-constant", "low")
 SCALES = (1.0, 0.03, 0.5, 4.0)
-EDITS = (
+TRANSFORMATIONS = (
     "hidden-value", "hidden-key", "loud-hidden", "loud-value", "low-visible", "put-zeros", "shrink-query", "value-between",
     "negate-query-and-key", "equal-keys", "duplicate-keys", "zero-channels", "perturb-query", "scale-value", "suffix",
 )  # fmt: skip
-CAUSAL_EDITS = tuple(edit for edit in EDITS if edit != "duplicate-keys")  # twice as many keys lie elsewhere under a triangle
-MULTI_HEAD_EDITS = ("loud-hidden", "permute-heads")
+CAUSAL_TRANSFORMATIONS = tuple(
+    transformation for transformation in TRANSFORMATIONS if transformation != "duplicate-keys"
+)  # twice as many keys lie elsewhere under a triangle
+MULTI_HEAD_TRANSFORMATIONS = ("loud-hidden", "permute-heads")
 
 
 def draw(seed: int, number: int) -> Problem:
@@ -62,26 +93,26 @@ def of_attention(dice: Dice) -> AttentionProblem:
     value_width = width if dice.often(0.7) else dice.size(1, WIDEST)
     query_length, key_length = _lengths(dice, MOST_WORK.get(dtype, MOST_WORK_OTHERS) // (batch * heads * (width + value_width)))
     causal = dice.one_of(("none", "none", "top-left", "bottom-right"))
-    edit = dice.one_of(EDITS if causal == "none" else CAUSAL_EDITS)
+    transformation = dice.one_of(TRANSFORMATIONS if causal == "none" else CAUSAL_TRANSFORMATIONS)
     problem = AttentionProblem(
         batch=batch, heads=heads, kv_heads=kv_heads, query_length=query_length, key_length=key_length, width=width,
-        value_width=value_width, dtype=dtype, values=_law(dice, dtype),
+        value_width=value_width, dtype=dtype, values=_distribution(dice, dtype),
         mask=_mask(dice, dice.one_of(MASK_FORMS), key_length) if dice.often(0.5) else None,
         bias=_bias(dice, dice.one_of(MASK_FORMS)) if dice.often(0.4) else None,
         causal=causal,
         key_lengths=tuple(dice.between(0, key_length) for _ in range(batch)) if dice.often(0.2) else None,
         scale=dice.one_of(SCALES) if dice.often(0.3) else None,
         layout=dice.one_of(("transposed", "strided", "expanded", "reversed")) if dice.often(0.2) else "contiguous",
-        edits=(Recipe(edit, dice.seed()),) if dice.often(0.4) else (),
+        transformations=(Recipe(transformation, dice.seed()),) if dice.often(0.4) else (),
     )  # fmt: skip
     return _with_further(dice, problem)
 
 
 def _with_further(dice: Dice, problem: Problem) -> Any:
-    """Now and then with features that draw for themselves; edits, which may change how many tokens there are, only beside those
-    to which that is nothing."""
+    """Now and then with features that draw for themselves; transformations, which may change how many tokens there are, only
+    beside those to which that is nothing."""
     for feature in features(problem.operation):
-        if dice.often(0.1) and not (feature.positional and problem.edits):
+        if dice.often(0.1) and not (feature.positional and problem.transformations):
             value = feature.drawn(problem, dice.between)
             problem = problem if value == feature.default else problem.but(**{feature.argument: value})
     return problem
@@ -91,7 +122,7 @@ def of_shared_shape(dice: Dice) -> AttentionProblem:
     """A shape of the palette, masks and biases at full size: few combinations, so that each is compiled once."""
     dtype, shape = dice.one_of(ALL_DTYPES), SHAPES[dice.one_of(SHARED_SHAPES)]
     return AttentionProblem(
-        **shape.fields, dtype=dtype, values=_law(dice, dtype),
+        **shape.fields, dtype=dtype, values=_distribution(dice, dtype),
         mask=_mask(dice, "bhqk", shape.key_length) if dice.often(0.5) else None,
         bias=_bias(dice, "bhqk") if dice.often(0.4) else None,
         causal=dice.one_of(("none", "none", "top-left", "bottom-right")),
@@ -117,9 +148,9 @@ def _lengths(dice: Dice, most_pairs: int) -> tuple[int, int]:
     return query_length, key_length
 
 
-def _law(dice: Dice, dtype: str) -> Recipe:
-    name = dice.one_of(tuple(LAWS))
-    arguments = LAWS[name] + (() if dtype == "float16" else LARGER.get(name, ()))
+def _distribution(dice: Dice, dtype: str) -> Recipe:
+    name = dice.one_of(tuple(DISTRIBUTIONS))
+    arguments = DISTRIBUTIONS[name] + (() if dtype == "float16" else LARGER.get(name, ()))
     return Recipe(name, dice.seed(), argument=dice.one_of(arguments))
 
 
@@ -150,7 +181,7 @@ def of_multi_head(dice: Dice) -> MultiHeadProblem:
         mask=_mask(dice, dice.one_of(MASK_FORMS), key_length) if masked else None,
         causal=dice.one_of(("none", "none", "top-left")),
         key_lengths=tuple(dice.between(1, key_length) for _ in range(batch)) if dice.often(0.2) else None,
-        edits=(Recipe(dice.one_of(MULTI_HEAD_EDITS), dice.seed()),) if dice.often(0.3) else (),
+        transformations=(Recipe(dice.one_of(MULTI_HEAD_TRANSFORMATIONS), dice.seed()),) if dice.often(0.3) else (),
     )  # fmt: skip
     return cast(MultiHeadProblem, _with_further(dice, problem))
 

@@ -7,19 +7,18 @@ from functools import partial
 
 import numpy as np
 
-from conformance import registry
-from conformance.accuracy import Distribution
-from conformance.adapter import Implementation
+from conformance.adapter import Implementation, registry
 from conformance.errors import Unsupported
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.problem import Problem
+from conformance.records.accuracy import Distribution
 from conformance.soak.draw import SHARED_SHAPES, draw
 from conformance.specification.palette import SHAPES
-from conformance.threads import in_processes
+from conformance.system.threads import in_processes
 
-# What is honest by construction: each computes the formula, and rounds where its profile says.
-HONEST: tuple[str, ...] = (
+# What is correct by construction: each computes the formula, and rounds where its profile says.
+CORRECT: tuple[str, ...] = (
     "numpy-direct", "numpy-blocked-lse", "numpy-einsum", "numpy-multi-head-weights", "numpy-sinusoidal",
     "torch-direct", "torch-sdpa-math", "torch-sdpa-flash", "torch-mha", "torch-sinusoidal",
     "jax-nn-sdpa", "jax-einsum",
@@ -71,7 +70,7 @@ def soak(
     problems: int,
     seed: int,
     processes: int | None = None,
-    names: Sequence[str] = HONEST,
+    names: Sequence[str] = CORRECT,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Soaked:
     """Judges ``problems`` random problems on the implementations ``names``, as ``registry.resolve`` understands them.
@@ -120,7 +119,7 @@ def _judge(judge: Judge, subject: Subject, problem: Problem, soaked: Soaked) -> 
     if subject.implementation.support.compiles and not _at_shared_shape(problem):
         return
     profile = judge.profile(subject, problem)
-    if problem.dtype == "float16" and profile in ("eager", "low") and _overflows(judge, problem):
+    if problem.dtype == "float16" and profile in ("unfused", "low") and _overflows(judge, problem):
         return
     try:
         judgement = judge.values(subject, problem)
@@ -134,7 +133,7 @@ def _judge(judge: Judge, subject: Subject, problem: Problem, soaked: Soaked) -> 
 
 def _at_shared_shape(problem: Problem) -> bool:
     """Whether a framework that compiles for each shape will have compiled this one."""
-    if problem.key_lengths is not None or problem.edits:
+    if problem.key_lengths is not None or problem.transformations:
         return False
     sizes = {name: getattr(problem, name) for name in problem.sizes}
     return any(sizes == SHAPES[name].fields for name in SHARED_SHAPES)

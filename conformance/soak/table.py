@@ -4,7 +4,7 @@ from tabulate import tabulate
 
 from conformance.soak.run import Extreme, Key, Soaked
 
-SLACK = 0.05  # a budget that nothing honest comes nearer to than this is suspected of letting faults through
+SLACK = 0.05  # a budget that nothing correct comes nearer to than this is suspected of letting faults through
 
 
 def render(soaked: Soaked) -> str:

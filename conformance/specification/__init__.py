@@ -22,7 +22,7 @@ from conformance.specification import (
     sizes,
     visibility,
 )
-from conformance.specification.model import Convention, Requirement
+from conformance.specification.requirement import Convention, Requirement
 from conformance.specification.second_values import with_second_values
 
 SPEC_VERSION = "1.3"

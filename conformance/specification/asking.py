@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from conformance.dtypes import DTYPES
 from conformance.errors import Unsupported
-from conformance.inputs import Inputs
+from conformance.numerics.dtypes import DTYPES
 from conformance.oracle import truth_of
 from conformance.problem import AttentionProblem, KeyProblem, MultiHeadProblem, Problem, Recipe
+from conformance.problem.inputs import Inputs
 from conformance.specification.build import attention, multi_head
 from conformance.specification.draw import KEY_FORMS
 from conformance.specification.observing import Ask, Place
@@ -106,9 +106,9 @@ def is_nothing(rows: np.ndarray, inputs: Inputs) -> np.ndarray:
     bias = inputs.arrays().get("weights.output_bias")
     if bias is None:
         return np.asarray(zeros)
-    due = bias.astype(np.float64)
+    expected = bias.astype(np.float64)
     loudness = float(np.abs(inputs.arrays()["value"].astype(np.float64)).max(initial=0.0))
-    near = np.abs(rows - due) <= NEGLIGIBLE * loudness + COARSE * np.abs(due)
+    near = np.abs(rows - expected) <= NEGLIGIBLE * loudness + COARSE * np.abs(expected)
     return np.asarray(zeros | near.all(-1))
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from conformance.dtypes import DTYPES
 from conformance.features import examples
+from conformance.numerics.dtypes import DTYPES
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
@@ -16,7 +16,7 @@ F32_BF16 = ("float32", "bfloat16")
 NO_F16 = ("float64", "float32", "bfloat16")
 NO_BF16 = ("float64", "float32", "float16")
 
-IN_16_BITS = ("fused_q", "fused_qk", "eager", "low")  # profiles that round scores, or what they are made of, to 16 bits
+IN_16_BITS = ("fused_q", "fused_qk", "unfused", "low")  # profiles that round scores, or what they are made of, to 16 bits
 
 Sizes = tuple[int, int, int, int, int, int, int]  # in the order of AttentionProblem.sizes
 _Kind = TypeVar("_Kind", bound=Problem)
@@ -25,7 +25,8 @@ _Kind = TypeVar("_Kind", bound=Problem)
 def attention(
     shape: str | Sizes, dtypes: Sequence[str] = F32, *, values: str = "spread.1#1", **fields: Any
 ) -> list[AttentionProblem]:
-    """The problem of a palette shape, or of sizes, in each of ``dtypes``; values, mask, bias and edits as recipe texts."""
+    """The problem of a palette shape, or of sizes, in each of ``dtypes``; values, mask, bias and transformations as recipe
+    texts."""
     sizes = SHAPES[shape].fields if isinstance(shape, str) else dict(zip(AttentionProblem.sizes, shape, strict=True))
     problem = AttentionProblem(**sizes, **_parsed(values=values, **fields))
     return [problem.but(dtype=dtype) for dtype in dtypes]
@@ -37,11 +38,15 @@ def multi_head(shape: str, dtypes: Sequence[str] = F32, *, values: str = "gaussi
     return [problem.but(dtype=dtype) for dtype in dtypes]
 
 
-def _parsed(edits: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
+def _parsed(transformations: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
     """The fields with recipes of texts."""
     texts = {name: fields[name] for name in ("values", "mask", "bias") if fields.get(name) is not None}
     recipes = {name: Recipe.parse(text, name) for name, text in texts.items()}
-    return {**fields, **recipes, "edits": tuple(Recipe.parse(edit, "edits") for edit in edits)}
+    return {
+        **fields,
+        **recipes,
+        "transformations": tuple(Recipe.parse(transformation, "transformations") for transformation in transformations),
+    }
 
 
 def sinusoidal(length: int, width: int, dtypes: Sequence[str] = F32, **fields: Any) -> list[SinusoidalProblem]:

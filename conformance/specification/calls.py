@@ -16,8 +16,8 @@ from conformance.specification.build import (
     with_and_without,
 )
 from conformance.specification.combinations import hiding_nothing, of_layout
-from conformance.specification.draw import GENERAL_LAWS, Draw
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.draw import GENERAL_DISTRIBUTIONS, Draw
+from conformance.specification.requirement import Blind, Requirement
 
 _ASKED: tuple[dict[str, Any], ...] = (
     {"mask": "random.1:b1qk#26"},
@@ -207,10 +207,14 @@ _SIZES = (
         rationale="Kernels work in tiles: the last, partial one is where keys get lost and garbage gets in.",
         source="cutlass#2428; Megatron-LM#132; pytorch#169222",
         designed=lambda: joined(
-            *(attention((1, 1, 1, lq, lk, 8, 8), values=law) for lq, lk in _TILES for law in ("flat.1#30", "spread.1#31")),
+            *(
+                attention((1, 1, 1, lq, lk, 8, 8), values=distribution)
+                for lq, lk in _TILES
+                for distribution in ("flat.1#30", "spread.1#31")
+            ),
             *(attention((1, 1, 1, lq, lk, 8, 8), ALL, values="spread.1#31") for lq, lk in ((64, 129), (257, 65))),
         ),
-        random=Draw(shapes="tile", laws=("flat.1", *GENERAL_LAWS)),
+        random=Draw(shapes="tile", distributions=("flat.1", *GENERAL_DISTRIBUTIONS)),
     ),
     Requirement(
         id="ATT-OUT-037",
@@ -230,9 +234,9 @@ _SIZES = (
         designed=lambda: joined(
             attention("long", F32_HALF, values="gaussian.1#35"),
             attention("long", F32_HALF, values="flat.1#36"),
-            attention("long", F32_HALF, values="spread.1#37", edits=("equal-keys.1#0",)),
+            attention("long", F32_HALF, values="spread.1#37", transformations=("equal-keys.1#0",)),
         ),
-        random=Draw(shapes="long", laws=("flat.1", "gaussian.1")),
+        random=Draw(shapes="long", distributions=("flat.1", "gaussian.1")),
         exempt="Nearly equal weights over hundreds of keys: the mean of V is the truth to within 16-bit rounding.",
         cannot_tell=("mean", "uniform"),
         blind=(Blind("float16", ("low",), ("zeros",)), Blind("bfloat16", ("low",), ("zeros", "argmax", "heads"))),
@@ -303,10 +307,10 @@ _EXACT = (
         rationale="Weights below a threshold are dropped to save work, or vanish in 16 bits; together they are not small.",
         source="Sparse and pruned attention in released kernels; executorch#20089",
         designed=lambda: joined(
-            *(attention("prime", ALL, values=f"gaussian.1*3.0#{n}", edits=(f"loud-value.1#{n}",)) for n in (71, 72)),
-            attention("long", F32_HALF, values="gaussian.1*2.0#73", edits=("loud-value.1#73",)),
+            *(attention("prime", ALL, values=f"gaussian.1*3.0#{n}", transformations=(f"loud-value.1#{n}",)) for n in (71, 72)),
+            attention("long", F32_HALF, values="gaussian.1*2.0#73", transformations=("loud-value.1#73",)),
         ),
-        random=Draw(dtypes=ALL, shapes="core", laws=("gaussian.1*3.0",), edits=("loud-value.1",)),
+        random=Draw(dtypes=ALL, shapes="core", distributions=("gaussian.1*3.0",), transformations=("loud-value.1",)),
     ),
 )
 

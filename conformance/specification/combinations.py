@@ -12,8 +12,8 @@ from typing import Any
 from conformance.problem import MASK_FORMS, AttentionProblem, Recipe
 from conformance.specification.build import ALL, F32, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
 from conformance.specification.palette import SHAPES
+from conformance.specification.requirement import Requirement
 
 RELATIONS = {"wide": "Lq < Lk", "square": "Lq = Lk", "tall": "Lq > Lk", "decode": "Lq = 1"}  # by name in the palette
 ARGUMENTS = ("mask", "bias", "top-left", "bottom-right", "key-lengths", "scale", "grouped-heads", "value-width")

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from conformance import files
 from conformance.problem import Problem
 from conformance.specification import requirements
-from conformance.specification.model import Facts
+from conformance.specification.requirement import Facts
 from conformance.specification.size_classes import (
     CLASSES,
     DIMENSIONS,
@@ -26,6 +25,7 @@ from conformance.specification.size_classes import (
     sizes_of,
 )
 from conformance.specification.size_space import SPACES, Space
+from conformance.system import files
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "sizes.md"
 _EVERYTHING = Facts(sizes=(), features=frozenset(), dtypes=(), dear=False, thorough=True)
@@ -34,7 +34,7 @@ EDGES = tuple(tile + by for tile in TILES for by in (-1, 0, 1))
 
 
 @dataclass
-class Coverage:
+class SizeCoverage:
     """How many problems have each class, each edge of a tile, each pair of classes, each class beside an argument, and each
     relation of two dimensions."""
 
@@ -96,11 +96,11 @@ class Coverage:
 
 
 @cache
-def coverage() -> dict[str, Coverage]:
-    """Of all designed problems of the full tier whose heads divide, and whose sizes no edit changes, by operation."""
-    found = {space.operation: Coverage(space) for space in SPACES}
+def coverage() -> dict[str, SizeCoverage]:
+    """Of all designed problems of the full tier whose heads divide, and whose sizes no transformation changes, by operation."""
+    found = {space.operation: SizeCoverage(space) for space in SPACES}
     for problem in _problems():
-        if problem.operation in found and not problem.edits and problem.is_whole:
+        if problem.operation in found and not problem.transformations and problem.is_whole:
             found[problem.operation].add(problem)
     return found
 
@@ -127,12 +127,12 @@ def _sizes_in_words(word: str) -> str:
 def argument_table(operation: str, style: str = "simple") -> str:
     """How many problems have each argument at each class, the least over the dimensions in which it is asked."""
     found = coverage()[operation]
-    due = dict.fromkeys(found.affordable_arguments())
+    expected = dict.fromkeys(found.affordable_arguments())
     rows = []
     for argument in found.asked:
         cells = []
         for word in CLASSES:
-            counts = [found.arguments[cell, argument] for cell, asked in due if asked == argument and cell[1] == word]
+            counts = [found.arguments[cell, argument] for cell, asked in expected if asked == argument and cell[1] == word]
             cells.append(min(counts) if counts else "–")
         rows.append((argument, *cells))
     return tabulate(rows, ("argument", *CLASSES), tablefmt=style, disable_numparse=True)

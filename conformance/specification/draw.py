@@ -11,7 +11,7 @@ from typing import ClassVar
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")
 NARROW_DTYPES = ("float32", "float16", "bfloat16")  # float64 is drawn only where it can make a difference
 KEY_FORMS = ("b1qk", "qk", "b11k", "1hqk", "bhqk")  # those that can hide one key and show another
-GENERAL_LAWS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
+GENERAL_DISTRIBUTIONS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Draw(AnyDraw):
 
     operation: ClassVar[str] = "attention"
     shapes: str = "any"
-    laws: tuple[str, ...] = GENERAL_LAWS
+    distributions: tuple[str, ...] = GENERAL_DISTRIBUTIONS
     masks: tuple[str, ...] = ("",)
     forms: tuple[str, ...] = KEY_FORMS
     biases: tuple[str, ...] = ("",)
@@ -37,7 +37,7 @@ class Draw(AnyDraw):
     key_lengths: bool = False
     scales: tuple[float | None, ...] = (None,)
     layouts: tuple[str, ...] = ("contiguous",)
-    edits: tuple[str, ...] = ("",)
+    transformations: tuple[str, ...] = ("",)
     further: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
@@ -55,7 +55,7 @@ class MultiHeadDraw(AnyDraw):
     forms: tuple[str, ...] = KEY_FORMS
     causal: tuple[str, ...] = ("none",)
     key_lengths: bool = False
-    edits: tuple[str, ...] = ("",)
+    transformations: tuple[str, ...] = ("",)
     further: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 

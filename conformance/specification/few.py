@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from conformance.problem import Problem
-from conformance.specification.model import Requirement
 from conformance.specification.palette import SHAPES
+from conformance.specification.requirement import Requirement
 
 _COMMON = SHAPES["wide"]  # of most problems, so that all dtypes are compiled at it anyway
 _FIRST = "float32"

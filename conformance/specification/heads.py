@@ -2,7 +2,7 @@
 
 from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Requirement
+from conformance.specification.requirement import Requirement
 
 _GQA = "Ainslie et al. 2023 (arXiv 2305.13245)"
 
@@ -57,6 +57,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             attention("grouped-square", ALL, values="frontier.1#9", causal="top-left"),
             attention("grouped", F32, values="frontier.1#10", causal="bottom-right"),
         ),
-        random=Draw(shapes="grouped-square", causal=("top-left",), laws=("spread.1", "frontier.1", "signatures.1")),
+        random=Draw(shapes="grouped-square", causal=("top-left",), distributions=("spread.1", "frontier.1", "signatures.1")),
     ),
 )

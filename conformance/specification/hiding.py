@@ -3,7 +3,7 @@
 from conformance.problem import AttentionProblem
 from conformance.specification.build import ALL, F32, F32_HALF, HALF, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.requirement import Blind, Requirement
 
 _ALL = ("zeros", "mean", "argmax", "uniform", "heads")
 
@@ -13,11 +13,13 @@ _WRAPS = 1 << 16
 _MANY = (1, 1, 1, 2, _WRAPS + 7, 1, 1)  # at width 1, which keeps 2¹⁶ keys small
 
 
-def _far_by(hides: dict[str, str], dtypes: tuple[str, ...], law: str, seed: int) -> list[AttentionProblem]:
+def _far_by(hides: dict[str, str], dtypes: tuple[str, ...], distribution: str, seed: int) -> list[AttentionProblem]:
     """The first visible key behind so many hidden ones; ``*{tile}`` in the recipes stands for the number."""
     return joined(
         *(
-            attention("long", dtypes, values=f"{law}#{seed}", **{name: text.format(tile=tile) for name, text in hides.items()})
+            attention(
+                "long", dtypes, values=f"{distribution}#{seed}", **{name: text.format(tile=tile) for name, text in hides.items()}
+            )
             for tile in _FAR
         )
     )
@@ -40,7 +42,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             attention("wide", ALL, values="spread.1#114", bias="lowest-rows.1:qk#115"),
             attention("square", F32_HALF, values="spread.1#115", bias="lowest.1:qk#116", causal="top-left"),
             attention("wide", F32, values="spread.1#116", bias="lowest.1:qk#117", key_lengths=(6, 11)),
-            attention("wide", F32, values="spread.1#117", bias="lowest.1:bhqk#118", edits=("loud-value.1#118",)),
+            attention("wide", F32, values="spread.1#117", bias="lowest.1:bhqk#118", transformations=("loud-value.1#118",)),
         ),
         few=lambda: joined(
             attention("wide", ALL, values="spread.1#110", bias="lowest.1:bhqk#110"),
@@ -68,7 +70,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ),
         random=Draw(
             shapes="long",
-            laws=("spread.1", "all-low.1*-200.0"),
+            distributions=("spread.1", "all-low.1*-200.0"),
             masks=("first-tile.1*512.0", "first-tile.1*1024.0", "first-tile.1*256.0", "first-tile.1*768.0"),
             forms=("b1qk", "b11k"),
         ),

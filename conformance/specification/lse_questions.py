@@ -1,4 +1,4 @@
-"""Conventions on what is returned beside the output: to which base the log-sum-exp is, and what a row that sees no key gives."""
+"""Conventions on what is returned beside the output: to which base the log-sum-exp is, and what a fully masked row gives."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +7,7 @@ import numpy as np
 
 from conformance.oracle import truth_of
 from conformance.problem import KeyProblem, Recipe
-from conformance.returned import LSE, WEIGHTS
+from conformance.problem.returned import LSE, WEIGHTS
 from conformance.specification.asking import (
     COARSE,
     IN_DTYPES,
@@ -20,8 +20,8 @@ from conformance.specification.asking import (
     resembles,
     shaped,
 )
-from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Question
+from conformance.specification.requirement import Convention
 from conformance.values import materialise
 
 _LOW = -1000.0  # no score that is asked is as low; every fill is lower
@@ -37,7 +37,7 @@ def _base(ask: Ask, problem: KeyProblem) -> str:
     return next((answer for answer, meant in meanings.items() if resembles(got, meant)), "other")
 
 
-def _empty_row(axis: int, read: Callable[[np.ndarray], str]) -> Callable[[Ask, KeyProblem], str]:
+def _fully_masked_row(axis: int, read: Callable[[np.ndarray], str]) -> Callable[[Ask, KeyProblem], str]:
     """What two calls answer; rows lie along ``axis``."""
 
     def answer(ask: Ask, problem: KeyProblem) -> str:
@@ -99,7 +99,7 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
     ),
     Convention(
         id="CON-LSE-EMPTY-ROW",
-        question="What is the log-sum-exp of a query from which every key is hidden?",
+        question="What is the log-sum-exp of a query whose row is fully masked?",
         source="pytorch#134650; flashinfer#4401",
         answers={
             "minus-infinity": "−∞, the logarithm of 0",
@@ -111,12 +111,12 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
             "other": OTHER,
         },
         legitimate=frozenset({"minus-infinity", "plus-infinity", "zero", "low", "nan"}),
-        questions=_questions(_empty_row(-1, _of_lse)),
+        questions=_questions(_fully_masked_row(-1, _of_lse)),
         output=LSE,
     ),
     Convention(
         id="CON-WEIGHTS-EMPTY-ROW",
-        question="What are the weights of a query from which every key is hidden?",
+        question="What are the weights of a query whose row is fully masked?",
         source="As of the output, CON-EMPTY-ROW; pytorch#103963",
         answers={
             "zeros": "0",
@@ -126,7 +126,7 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
             "other": OTHER,
         },
         legitimate=frozenset({"zeros", "shares", "nan"}),
-        questions=_questions(_empty_row(-2, _of_weights)),
+        questions=_questions(_fully_masked_row(-2, _of_weights)),
         output=WEIGHTS,
     ),
 )

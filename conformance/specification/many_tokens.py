@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.problem import Problem
 from conformance.specification.build import F32_HALF, joined, multi_head
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.requirement import Blind, Requirement
 
 _BIASES: dict[str, Any] = {"projection_bias": True, "output": "bias"}
 _ARGUMENTS: dict[str, dict[str, Any]] = {

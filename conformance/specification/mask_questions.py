@@ -9,10 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from conformance.dtypes import float_type
 from conformance.errors import Unsupported
-from conformance.inputs import AttentionInputs
+from conformance.numerics.dtypes import float_type
 from conformance.problem import AttentionProblem, KeyProblem, Recipe
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_pairs
 from conformance.specification.asking import (
     COARSE,
     IN_DTYPES,
@@ -34,10 +35,9 @@ from conformance.specification.asking import (
 )
 from conformance.specification.build import attention
 from conformance.specification.draw import KEY_FORMS
-from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Place, Question
+from conformance.specification.requirement import Convention
 from conformance.values import materialise
-from conformance.visibility import visible_pairs
 
 _PADDING_SEED = 47  # hides keys in each form and shape that is asked
 _FEW_KEYS = 16  # so many can be shown one at a time, and be tried as the last one that a row sees
@@ -68,7 +68,7 @@ def _polarity(ask: Ask, problem: KeyProblem) -> str:
     return "true-ignores" if hidden < NEGLIGIBLE * shown else "other"
 
 
-def _empty_row(ask: Ask, problem: KeyProblem) -> str:
+def _fully_masked_row(ask: Ask, problem: KeyProblem) -> str:
     """What two calls answer: what is left in memory, or drawn at random, is another thing each time."""
     first, second = (_outputs(ask, problem, Recipe("empty-rows", seed=1))[..., ::3, :] for _ in range(2))
     answer = _of_rows(ask, problem, first)
@@ -164,7 +164,7 @@ def _alignment(ask: Ask, problem: KeyProblem) -> str:
     negligible = np.maximum(NEGLIGIBLE, rounding * np.abs(plain))
     last = np.zeros(length, dtype=int)
     for start in starts:
-        other = ask(problem.but(edits=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
+        other = ask(problem.but(transformations=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
         still = (np.abs(other - plain) <= negligible) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
         moved = ~np.moveaxis(still, -2, 0).reshape(length, -1).all(axis=1)
         last[moved] = start
@@ -193,7 +193,7 @@ def _behind_mask(tensor: str, number: str) -> Convention:
     mask = Recipe("right-padding", seed=_PADDING_SEED)
 
     def read(ask: Ask, problem: KeyProblem) -> str:
-        output = _outputs(ask, problem.but(edits=(Recipe(f"hidden-{name}", argument=float(number)),)), mask)
+        output = _outputs(ask, problem.but(transformations=(Recipe(f"hidden-{name}", argument=float(number)),)), mask)
         if not np.isfinite(output).all():
             return "leaks"
         return "contained" if resembles(output, _outputs(ask, problem, mask)) else "other"
@@ -245,12 +245,12 @@ _OTHER_SHAPES = (
     shaped("3 batch rows of 5 heads", "prime"),
 )
 _CAUSAL = shaped("causal", "square", causal="top-left")
-_ONE_ARRAY = shaped("one array for query, key and value", "square", edits=ONE_ARRAY)
+_ONE_ARRAY = shaped("one array for query, key and value", "square", transformations=ONE_ARRAY)
 
 MASK_CONVENTIONS: tuple[Convention, ...] = (
     Convention(
         id="CON-EMPTY-ROW",
-        question="What does a query give from which every key is hidden?",
+        question="What does a query give whose row is fully masked?",
         source="pytorch#103963; pytorch#103749; mlx#2608",
         answers={
             "zeros": "zeros, or zeros of the heads, which an output projection turns into its bias",
@@ -261,7 +261,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
         },
         legitimate=frozenset({"zeros", "mean", "nan"}),
         questions=_of_masks(
-            _empty_row,
+            _fully_masked_row,
             "b1qk",
             places=(*in_shapes("tile"), *_OTHER_SHAPES, _CAUSAL, _ONE_ARRAY),
             multi_head=(*MULTI_HEAD_SELF, changed("causal", causal="top-left")),

@@ -5,7 +5,7 @@ from typing import Any
 from conformance.problem import Problem
 from conformance.specification.build import ALL, F32, F32_HALF, HALF, NO_F16, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.requirement import Blind, Requirement
 
 # More than 2¹⁶ pairs of a query and a key, and rows beyond every tile.
 _MANY_PAIRS = (1, 1, 1, 257, 257, 8, 8)
@@ -225,7 +225,7 @@ _TOGETHER = (
 
 
 def _emptied() -> list[Problem]:
-    """Rows that see no key because of one argument."""
+    """Fully masked rows because of one argument."""
     return joined(
         attention("wide", ALL, values="spread.1#85", mask="empty-rows.1:b1qk#85"),
         *(  # of the form b11k, all that it has
@@ -334,7 +334,7 @@ _PATTERNS = (
         ),
         random=Draw(
             shapes="tile",
-            laws=("spread.1", "all-low.1*-200.0", "far.1*-200.0", "far.1*-104.0"),
+            distributions=("spread.1", "all-low.1*-200.0", "far.1*-200.0", "far.1*-104.0"),
             masks=("first-tile.1*64.0", "first-tile.1*32.0", "first-tile.1*16.0"),
             forms=("b1qk",),
         ),
@@ -342,8 +342,8 @@ _PATTERNS = (
     ),
     Requirement(
         id="ATT-MASK-033",
-        sentence="Rows that see no key leave all the other rows right.",
-        rationale="What an empty row gives is a convention; its NaN must stay with it.",
+        sentence="Fully masked rows leave all the other rows right.",
+        rationale="What a fully masked row gives is a convention; its NaN must stay with it.",
         source="pytorch#103963; mlx#2608; transformers#38690",
         designed=lambda: joined(
             attention("wide", ALL, values="spread.1#57", mask="empty-rows.1:b1qk#57"),
@@ -355,7 +355,7 @@ _PATTERNS = (
     ),
     Requirement(
         id="ATT-MASK-043",
-        sentence="A row that sees no key gives zeros, NaN or a mean of V, whatever hides its keys.",
+        sentence="A fully masked row gives zeros, NaN or a mean of V, whatever hides its keys.",
         rationale="Which of them is a convention, and may depend on what hides the keys. Anything else is noise, what an earlier "
         "call left in memory, or another row's data.",
         source="pytorch#103963; mlx#2608; transformers#38690",

@@ -4,8 +4,8 @@ from typing import Any
 
 from conformance.specification.build import ALL, F32, F32_HALF, NO_F16, joined, multi_head, with_and_without
 from conformance.specification.draw import MultiHeadDraw
-from conformance.specification.model import Requirement
 from conformance.specification.multi_head_blind import blind
+from conformance.specification.requirement import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2"
 
@@ -42,12 +42,12 @@ _MEMORY: dict[str, Any] = {"source": "memory"}  # key and value are one array, a
 _BIASES: dict[str, Any] = {"projection_bias": True, "output": "bias"}
 _BARE: dict[str, Any] = {"output": "none"}  # neither biases nor an output projection: with one head, what the first lessons teach
 _SHARED: dict[str, Any] = {"weights": "shared"}
-_LOUD: dict[str, Any] = {"edits": ("loud-hidden.1#0",)}
+_LOUD: dict[str, Any] = {"transformations": ("loud-hidden.1#0",)}
 
 
 def _low(score: float) -> dict[str, Any]:
     """All visible scores near ``score``, and padding behind a mask that is loud."""
-    return {"mask": "right-padding.1:b11k#47", "edits": (f"low-visible.1*{score!r}#0", "loud-hidden.1#0")}
+    return {"mask": "right-padding.1:b11k#47", "transformations": (f"low-visible.1*{score!r}#0", "loud-hidden.1#0")}
 
 
 _ASKED: tuple[dict[str, Any], ...] = ({"mask": "random.1:b1qk#26"}, {"causal": "top-left"}, {"key_lengths": (4, 6)})
@@ -161,9 +161,9 @@ _USES = (
         "Heads in another order, with their columns and rows of the weights, leave the output as it is.",
         "Each head must find its own weights, bias and rows of the output projection.",
         "Follows from the formula",
-        ("square", ALL, {"values": "gaussian.1#9", "edits": ("permute-heads.1#1",), **_BIASES}),
-        ("many", F32, {"values": "gaussian.1#20", "edits": ("permute-heads.1#2",)}),
-        random=MultiHeadDraw(edits=("permute-heads.1",)),
+        ("square", ALL, {"values": "gaussian.1#9", "transformations": ("permute-heads.1#1",), **_BIASES}),
+        ("many", F32, {"values": "gaussian.1#20", "transformations": ("permute-heads.1#2",)}),
+        random=MultiHeadDraw(transformations=("permute-heads.1",)),
     ),
     _multi(
         18,
@@ -204,7 +204,7 @@ _USES = (
         ("one-head", F32_HALF, {"values": "gaussian.1*60.0#47", **_BARE}),
         ("one-head", ("float64",), {"values": "gaussian.1*400.0#47", **_BARE}),
         *(
-            (shape, dtypes, {"values": "gaussian.1#53", **output, "edits": (f"low-visible.1*{score}#0",)})
+            (shape, dtypes, {"values": "gaussian.1#53", **output, "transformations": (f"low-visible.1*{score}#0",)})
             for shape, output in (("square", {}), ("one-head", _BARE))
             for dtypes, score in ((F32, -200.0), (("float64",), -900.0))
         ),
@@ -256,7 +256,7 @@ _MASKS = (
         ("square", ALL, {"values": "gaussian.1#15", "mask": "left-padding.1:b11k#48", **_LOUD}),
         ("square", F32, {"values": "gaussian.1#34", "mask": "right-padding.1:b11k#47", **_LOUD}),
         ("square", ALL, {"values": "gaussian.1#57", "mask": "left-padding.1:b11k#48", **_LOUD, **_SHARED}),
-        random=MultiHeadDraw(masks=("left-padding.1", "right-padding.1"), forms=("b11k",), edits=("", "loud-hidden.1")),
+        random=MultiHeadDraw(masks=("left-padding.1", "right-padding.1"), forms=("b11k",), transformations=("", "loud-hidden.1")),
     ),
     _multi(
         33,
@@ -290,7 +290,7 @@ _MASKS = (
     ),
     _multi(
         34,
-        "A row that sees no key in any head gives what zeros, NaN or a mean of V become through the output projection.",
+        "A row that is fully masked in all heads gives what zeros, NaN or a mean of V become through the output projection.",
         "Which of them is a convention, and may depend on what hides the keys. Anything else is noise or another row's data.",
         "pytorch#103963; pytorch#163997",
         ("square", ALL, {"values": "gaussian.1#70", "mask": "empty-rows.1:b1qk#70"}),
@@ -312,8 +312,8 @@ _CALLS = (
         "A batch row alone gives what it gives in the batch.",
         "Requests must not depend on the company they are in.",
         "AutoAWQ#228",
-        ("square", ALL, {"values": "gaussian.1#23", "edits": ("batch-row.1#0",)}),
-        random=MultiHeadDraw(edits=("batch-row.1",)),
+        ("square", ALL, {"values": "gaussian.1#23", "transformations": ("batch-row.1#0",)}),
+        random=MultiHeadDraw(transformations=("batch-row.1",)),
     ),
     _multi(
         26,

@@ -3,7 +3,7 @@
 Three products in a row then have budgets as large as the output. Under every other profile all null models are told.
 """
 
-from conformance.specification.model import Blind
+from conformance.specification.requirement import Blind
 
 _ALL = ("zeros", "mean", "argmax", "uniform", "heads")
 _UNDER_LOW: dict[int, tuple[str, ...]] = {

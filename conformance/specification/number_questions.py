@@ -9,8 +9,8 @@ from conformance.errors import Unsupported
 from conformance.problem import AttentionProblem
 from conformance.specification.asking import OTHER, is_nothing
 from conformance.specification.build import attention
-from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Question
+from conformance.specification.requirement import Convention
 from conformance.values import materialise
 
 _EXACT = "the formula's answer, as for smaller numbers"
@@ -60,14 +60,14 @@ def _large_values(ask: Ask, problem: AttentionProblem) -> str:
 
 def _infinite_value(ask: Ask, problem: AttentionProblem) -> str:
     output = ask(problem).astype(np.float64)
-    plain = ask(problem.but(edits=())).astype(np.float64)
+    plain = ask(problem.but(transformations=())).astype(np.float64)
     value = materialise(problem).arrays()["value"].astype(np.float64)
-    due = np.isinf(value).any(-2, keepdims=True) & np.ones(output.shape, dtype=bool)  # all see all keys
-    if np.isfinite(plain[~due]).all() and not np.isfinite(output[~due]).all():
+    expected = np.isinf(value).any(-2, keepdims=True) & np.ones(output.shape, dtype=bool)  # all see all keys
+    if np.isfinite(plain[~expected]).all() and not np.isfinite(output[~expected]).all():
         return "other"
-    if (output[due] == np.inf).all():
+    if (output[expected] == np.inf).all():
         return "exact"
-    return "nan" if not np.isfinite(output[due]).any() else "other"
+    return "nan" if not np.isfinite(output[expected]).any() else "other"
 
 
 NUMBER_CONVENTIONS: tuple[Convention, ...] = (
@@ -79,7 +79,7 @@ NUMBER_CONVENTIONS: tuple[Convention, ...] = (
         {"not-finite": _NOT_FINITE, "zeros": "zeros", "finite": "other finite numbers, which ATT-MASK-041 judges"},
         values="spread.1#84",
         mask="right-padding.1:b11k#47",
-        edits=("low-visible.1*-1e10#0", "hidden-value.1#0"),
+        transformations=("low-visible.1*-1e10#0", "hidden-value.1#0"),
     ),
     _convention(
         "LARGE-VALUES",
@@ -88,7 +88,7 @@ NUMBER_CONVENTIONS: tuple[Convention, ...] = (
         _large_values,
         {"not-finite": _NOT_FINITE},
         values="spread.1#86",
-        edits=("value-between.1*1e37#0",),
+        transformations=("value-between.1*1e37#0",),
     ),
     _convention(
         "INFINITE-VALUE",
@@ -97,6 +97,6 @@ NUMBER_CONVENTIONS: tuple[Convention, ...] = (
         _infinite_value,
         {"nan": "NaN, or one of NaN and infinity"},
         values="gaussian.1#9",
-        edits=("put-value.1*inf#0",),
+        transformations=("put-value.1*inf#0",),
     ),
 )

@@ -75,7 +75,7 @@ class Question:
 
         Raises Unsupported where no form of the question can be asked.
         """
-        seen = _Seen(raising)
+        seen = _SeenAnswers(raising)
         with np.errstate(all="ignore"):  # outputs may hold anything
             base, put = self._first(ask, seen)
             for place in self.places:
@@ -88,7 +88,7 @@ class Question:
                         seen.put(place.words, problem, partial(self.read, ask, problem))
         return seen.observation()
 
-    def _first(self, ask: Ask, seen: "_Seen") -> tuple[Problem, Problem]:
+    def _first(self, ask: Ask, seen: "_SeenAnswers") -> tuple[Problem, Problem]:
         """The problem that was answered first, and the same as it was put; where none is, because the implementation raises, the
         first that it does not lack."""
         for dtype in ASKED_FIRST:
@@ -118,7 +118,7 @@ def as_it_is_put(ask: Ask, problem: Problem) -> Problem:
     return fitted(problem)
 
 
-class _Seen:
+class _SeenAnswers:
     """Answers, place by place."""
 
     def __init__(self, raising: str) -> None:

@@ -1,12 +1,12 @@
 """ATT-OUT, first part: what comes out, in which shape and type, and the relations that it obeys."""
 
 from conformance.specification.build import ALL, F32, F32_HALF, attention, joined
-from conformance.specification.draw import GENERAL_LAWS, Draw
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.draw import GENERAL_DISTRIBUTIONS, Draw
+from conformance.specification.requirement import Blind, Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1"
 _RELATION = "Follows from the formula"
-_LAWS = tuple(f"{law}#{seed}" for seed, law in enumerate(GENERAL_LAWS, 2))
+_DISTRIBUTIONS = tuple(f"{distribution}#{seed}" for seed, distribution in enumerate(GENERAL_DISTRIBUTIONS, 2))
 
 
 def _value_requirement(number: int, dtype: str, shapes: tuple[str, ...], rationale: str, source: str) -> Requirement:
@@ -16,7 +16,7 @@ def _value_requirement(number: int, dtype: str, shapes: tuple[str, ...], rationa
         rationale=rationale,
         source=source,
         designed=lambda: joined(
-            *(attention(shape, (dtype,), values=law) for shape in shapes for law in _LAWS),
+            *(attention(shape, (dtype,), values=distribution) for shape in shapes for distribution in _DISTRIBUTIONS),
         ),
         random=Draw(dtypes=(dtype,)),
     )
@@ -45,7 +45,7 @@ _FORM = (
         source="PyTorch and JAX documentation of their attention functions",
         check="dtype",
         designed=lambda: joined(attention("wide", ALL, values="gaussian.1#7")),
-        random=Draw(dtypes=ALL, laws=("gaussian.1",)),
+        random=Draw(dtypes=ALL, distributions=("gaussian.1",)),
     ),
     _value_requirement(
         3, "float64", ("wide", "square"), "Some implementations compute float64 inputs in float32 without saying so.", _VASWANI
@@ -82,7 +82,7 @@ _FORM = (
             attention("wide", ALL, values="gaussian.1*100.0#9"),
             attention((1, 1, 1, 64, 129, 8, 8), ALL, values="gaussian.1*1000.0#38"),
         ),
-        random=Draw(dtypes=ALL, laws=("peaked.1", "heavy.1")),
+        random=Draw(dtypes=ALL, distributions=("peaked.1", "heavy.1")),
         blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
 )
@@ -98,7 +98,7 @@ _IDENTITIES = (
             attention("square", F32_HALF, values="ones-value.1#11", causal="top-left"),
             attention("tile", F32, values="ones-value.1#12"),
         ),
-        random=Draw(laws=("ones-value.1",)),
+        random=Draw(distributions=("ones-value.1",)),
         exempt="Every mean of ones is 1.",
         cannot_tell=("mean", "argmax", "uniform", "heads"),
     ),
@@ -125,7 +125,7 @@ _IDENTITIES = (
             attention("wide", ALL, values="zero-query.1#16", mask="random.1:b1qk#16"),
             attention("square", F32_HALF, values="zero-query.1#17", causal="top-left"),
         ),
-        random=Draw(dtypes=ALL, laws=("zero-query.1",), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
+        random=Draw(dtypes=ALL, distributions=("zero-query.1",), masks=("", "random.1"), forms=("b1qk",), shapes="core"),
         exempt="The truth is the mean of the visible V here.",
         cannot_tell=("mean", "uniform"),
     ),
@@ -136,9 +136,9 @@ _IDENTITIES = (
         source=_RELATION,
         designed=lambda: joined(
             attention("wide", ALL, values="heavy.1#18"),
-            attention("wide", ALL, values="gaussian.1#18", edits=("value-between.1*100.0#18",)),
+            attention("wide", ALL, values="gaussian.1#18", transformations=("value-between.1*100.0#18",)),
         ),
-        random=Draw(laws=("heavy.1", "spread.1"), edits=("", "value-between.1")),
+        random=Draw(distributions=("heavy.1", "spread.1"), transformations=("", "value-between.1")),
     ),
     Requirement(
         id="ATT-OUT-012",
@@ -147,11 +147,13 @@ _IDENTITIES = (
         source=_RELATION,
         designed=lambda: joined(
             *(
-                attention("wide", ALL, values="gaussian.1#19", edits=(f"scale-value.1*{factor}#0",))
+                attention("wide", ALL, values="gaussian.1#19", transformations=(f"scale-value.1*{factor}#0",))
                 for factor in (2.0, -1.0, 0.0009765625, 1024.0)
             ),
         ),
-        random=Draw(dtypes=ALL, edits=("scale-value.1*2.0", "scale-value.1*-1.0", "scale-value.1*0.0625", "scale-value.1*256.0")),
+        random=Draw(
+            dtypes=ALL, transformations=("scale-value.1*2.0", "scale-value.1*-1.0", "scale-value.1*0.0625", "scale-value.1*256.0")
+        ),
     ),
     Requirement(
         id="ATT-OUT-013",
@@ -171,10 +173,10 @@ _ORDER = (
         rationale="Row strides and per-row parameters must follow their row.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", ALL, edits=("permute-batch.1#1",)),
-            attention("wide", values="signatures.1#22", mask="random.1:b1qk#2", edits=("permute-batch.1#2",)),
+            attention("wide", ALL, transformations=("permute-batch.1#1",)),
+            attention("wide", values="signatures.1#22", mask="random.1:b1qk#2", transformations=("permute-batch.1#2",)),
         ),
-        random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), edits=("permute-batch.1",)),
+        random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), transformations=("permute-batch.1",)),
     ),
     Requirement(
         id="ATT-OUT-015",
@@ -182,10 +184,10 @@ _ORDER = (
         rationale="Head strides and per-head masks must follow their head.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", ALL, edits=("permute-heads.1#3",)),
-            attention("wide", values="signatures.1#23", mask="random.1:1hqk#4", edits=("permute-heads.1#4",)),
+            attention("wide", ALL, transformations=("permute-heads.1#3",)),
+            attention("wide", values="signatures.1#23", mask="random.1:1hqk#4", transformations=("permute-heads.1#4",)),
         ),
-        random=Draw(shapes="core", masks=("", "random.1"), forms=("1hqk",), edits=("permute-heads.1",)),
+        random=Draw(shapes="core", masks=("", "random.1"), forms=("1hqk",), transformations=("permute-heads.1",)),
     ),
     Requirement(
         id="ATT-OUT-016",
@@ -193,10 +195,10 @@ _ORDER = (
         rationale="A row must not depend on the tile in which it is computed.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("tall", ALL, edits=("permute-queries.1#5",)),
-            attention("wide", mask="random.1:b1qk#6", edits=("permute-queries.1#6",)),
+            attention("tall", ALL, transformations=("permute-queries.1#5",)),
+            attention("wide", mask="random.1:b1qk#6", transformations=("permute-queries.1#6",)),
         ),
-        random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), edits=("permute-queries.1",)),
+        random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), transformations=("permute-queries.1",)),
     ),
     Requirement(
         id="ATT-OUT-017",
@@ -204,11 +206,11 @@ _ORDER = (
         rationale="Running maxima and partial sums must not depend on where the largest score stands.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", ALL, values="peaked.1#24", edits=("permute-keys.1#7",)),
-            attention("wide", ALL, edits=("permute-keys.1#8",)),
-            attention("wide", mask="random.1:b1qk#9", edits=("permute-keys.1#9",)),
+            attention("wide", ALL, values="peaked.1#24", transformations=("permute-keys.1#7",)),
+            attention("wide", ALL, transformations=("permute-keys.1#8",)),
+            attention("wide", mask="random.1:b1qk#9", transformations=("permute-keys.1#9",)),
         ),
-        random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), edits=("permute-keys.1",)),
+        random=Draw(shapes="core", masks=("", "random.1"), forms=("b1qk",), transformations=("permute-keys.1",)),
     ),
     Requirement(
         id="ATT-OUT-018",
@@ -216,10 +218,10 @@ _ORDER = (
         rationale="A product of q and k has no order of channels; packing of the width must keep each channel of V apart.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", ALL, edits=("permute-channels.1#10",)),
-            attention("value-width", edits=("permute-channels.1#11",)),
+            attention("wide", ALL, transformations=("permute-channels.1#10",)),
+            attention("value-width", transformations=("permute-channels.1#11",)),
         ),
-        random=Draw(edits=("permute-channels.1",)),
+        random=Draw(transformations=("permute-channels.1",)),
     ),
     Requirement(
         id="ATT-OUT-019",
@@ -227,10 +229,10 @@ _ORDER = (
         rationale="A mask, a scale or a maximum read from another row moves what should stand still.",
         source="pytorch#184180; AutoAWQ#228",
         designed=lambda: joined(
-            attention("wide", ALL, edits=("perturb-batch.1#12",)),
-            attention("wide", edits=("perturb-batch.1*0.0#13",)),
+            attention("wide", ALL, transformations=("perturb-batch.1#12",)),
+            attention("wide", transformations=("perturb-batch.1*0.0#13",)),
         ),
-        random=Draw(edits=("perturb-batch.1", "perturb-batch.1*0.0")),
+        random=Draw(transformations=("perturb-batch.1", "perturb-batch.1*0.0")),
     ),
     Requirement(
         id="ATT-OUT-020",
@@ -238,10 +240,10 @@ _ORDER = (
         rationale="Wrong head strides read a neighbour's keys.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", ALL, edits=("perturb-head.1#14",)),
-            attention("wide", edits=("perturb-head.1*0.0#15",)),
+            attention("wide", ALL, transformations=("perturb-head.1#14",)),
+            attention("wide", transformations=("perturb-head.1*0.0#15",)),
         ),
-        random=Draw(edits=("perturb-head.1", "perturb-head.1*0.0")),
+        random=Draw(transformations=("perturb-head.1", "perturb-head.1*0.0")),
     ),
     Requirement(
         id="ATT-OUT-021",
@@ -250,11 +252,11 @@ _ORDER = (
         "silences the rest.",
         source="fastNLP#254; labml annotated papers#146",
         designed=lambda: joined(
-            attention("wide", ALL, edits=("perturb-query.1#16",)),
-            attention("square", edits=("perturb-query.1*0.0#17",)),
+            attention("wide", ALL, transformations=("perturb-query.1#16",)),
+            attention("square", transformations=("perturb-query.1*0.0#17",)),
             attention("wide", ALL, values="gaussian.1#25"),
         ),
-        random=Draw(shapes="core", edits=("perturb-query.1", "perturb-query.1*0.0")),
+        random=Draw(shapes="core", transformations=("perturb-query.1", "perturb-query.1*0.0")),
     ),
     Requirement(
         id="ATT-OUT-022",
@@ -262,10 +264,10 @@ _ORDER = (
         rationale="Serving batches requests of strangers; an answer must not depend on the company.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", ALL, edits=("batch-row.1#0",)),
-            attention("wide", F32, values="signatures.1#26", edits=("batch-row.1*0.0#0",)),
+            attention("wide", ALL, transformations=("batch-row.1#0",)),
+            attention("wide", F32, values="signatures.1#26", transformations=("batch-row.1*0.0#0",)),
         ),
-        random=Draw(shapes="core", edits=("batch-row.1",)),
+        random=Draw(shapes="core", transformations=("batch-row.1",)),
     ),
     Requirement(
         id="ATT-OUT-023",
@@ -273,10 +275,10 @@ _ORDER = (
         rationale="Decoding one token often takes another path than a whole prompt.",
         source="executorch#22426; mlx#3452",
         designed=lambda: joined(
-            attention("wide", ALL, edits=("query-row.1#0",)),
-            attention("wide", edits=("query-row.1*0.0#0",)),
+            attention("wide", ALL, transformations=("query-row.1#0",)),
+            attention("wide", transformations=("query-row.1*0.0#0",)),
         ),
-        random=Draw(shapes="core", edits=("query-row.1", "query-row.1*0.0")),
+        random=Draw(shapes="core", transformations=("query-row.1", "query-row.1*0.0")),
     ),
     Requirement(
         id="ATT-OUT-024",
@@ -284,18 +286,18 @@ _ORDER = (
         rationale="Twice the sum over twice the normaliser: parts of a split over keys must be merged by their weights.",
         source=_RELATION,
         designed=lambda: joined(
-            attention("wide", F32, edits=("duplicate-keys.1#0",)),
-            attention("wide", F32, values="peaked.1#26", edits=("duplicate-keys.1#0",)),
+            attention("wide", F32, transformations=("duplicate-keys.1#0",)),
+            attention("wide", F32, values="peaked.1#26", transformations=("duplicate-keys.1#0",)),
         ),
-        random=Draw(shapes="core", edits=("duplicate-keys.1",)),
+        random=Draw(shapes="core", transformations=("duplicate-keys.1",)),
     ),
     Requirement(
         id="ATT-OUT-025",
         sentence="Changing the sign of query and key both leaves the output as it is.",
         rationale="A stray absolute value, or a maximum that starts from 0, breaks it.",
         source="flash-attention#2082",
-        designed=lambda: joined(attention("wide", ALL, edits=("negate-query-and-key.1#0",))),
-        random=Draw(edits=("negate-query-and-key.1",)),
+        designed=lambda: joined(attention("wide", ALL, transformations=("negate-query-and-key.1#0",))),
+        random=Draw(transformations=("negate-query-and-key.1",)),
     ),
 )
 

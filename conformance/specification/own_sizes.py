@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from conformance.problem import AttentionProblem, Problem, Recipe
-from conformance.specification.model import Facts, Requirement
+from conformance.specification.requirement import Facts, Requirement
 
 PREFERRED = ("float32", "bfloat16", "float16", "float64")  # the first that is offered is asked in
 LARGEST = 1 << 17  # of a size

@@ -5,8 +5,8 @@ from itertools import product
 from typing import Any
 
 from conformance.problem import MultiHeadProblem, Problem, Recipe, SinusoidalProblem
-from conformance.specification.model import Facts, Requirement
 from conformance.specification.own_sizes import ADAPTS_TO, COMMON, LARGEST, affordable, dtype_of
+from conformance.specification.requirement import Facts, Requirement
 
 _SEED = 141
 _SENTENCE = (

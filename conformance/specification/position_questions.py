@@ -8,8 +8,8 @@ import numpy as np
 from conformance.problem import ARRANGEMENTS, FREQUENCIES, SinusoidalProblem
 from conformance.specification.asking import IN_DTYPES, OTHER, REFUSED, changed, meant_by, resembles
 from conformance.specification.build import sinusoidal
-from conformance.specification.model import Convention
 from conformance.specification.observing import Ask, Question
+from conformance.specification.requirement import Convention
 from conformance.values import materialise
 
 _NEAR = tuple(range(11))  # positions whose angles any arithmetic can tell

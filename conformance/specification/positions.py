@@ -3,7 +3,7 @@
 from conformance.problem import FREQUENCIES, SinusoidalProblem
 from conformance.specification.build import ALL, HALF, joined, sinusoidal
 from conformance.specification.draw import SinusoidalDraw
-from conformance.specification.model import Requirement
+from conformance.specification.requirement import Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.5"
 _FIRST = tuple(range(10))

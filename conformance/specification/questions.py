@@ -19,10 +19,10 @@ from conformance.specification.asking import (
 from conformance.specification.build import attention
 from conformance.specification.lse_questions import LSE_CONVENTIONS
 from conformance.specification.mask_questions import MASK_CONVENTIONS
-from conformance.specification.model import Convention
 from conformance.specification.number_questions import NUMBER_CONVENTIONS
 from conformance.specification.observing import Ask, Question
 from conformance.specification.position_questions import POSITION_CONVENTIONS
+from conformance.specification.requirement import Convention
 
 
 def _scale(scale: float) -> Convention:
@@ -56,7 +56,7 @@ def _scale(scale: float) -> Convention:
                         shaped(f"causal with the scale {other}", "square", causal="top-left", scale=other)
                         for other in (scale, *others)
                     ),
-                    shaped("one array for query, key and value", "square", edits=ONE_ARRAY),
+                    shaped("one array for query, key and value", "square", transformations=ONE_ARRAY),
                     shaped("3 batch rows of 5 heads", "prime"),
                     changed("a width of 64", width=64, value_width=64),
                     changed("with a mask", mask=Recipe("random", form="b1qk", seed=1)),

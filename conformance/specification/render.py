@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from conformance import files
 from conformance.features.bias import BIASES
 from conformance.features.mask import MASKS
-from conformance.oracle.profiles import TIGHTEST_FIRST
+from conformance.numerics.profiles import TIGHTEST_FIRST
 from conformance.specification import SPEC_VERSION, WITHDRAWN, conventions, requirements
-from conformance.specification.model import AREAS, CHECKS, NULLS, Blind, Convention, Requirement
-from conformance.values.edits import EDITS
-from conformance.values.laws import LAWS
-from conformance.values.multihead_edits import MULTI_HEAD_EDITS
+from conformance.specification.requirement import AREAS, CHECKS, NULLS, Blind, Convention, Requirement
+from conformance.system import files
+from conformance.values.distributions import DISTRIBUTIONS
+from conformance.values.multihead_transformations import MULTI_HEAD_TRANSFORMATIONS
+from conformance.values.transformations import TRANSFORMATIONS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "specification.md"
 
@@ -151,13 +151,13 @@ def _convention(convention: Convention) -> Iterator[str]:
 def _recipes() -> Iterator[str]:
     yield "## Recipes"
     yield ""
-    yield "Values, masks, biases and edits are named in the text of a problem, as `name.version:form*argument#seed`."
+    yield "Values, masks, biases and transformations are named in the text of a problem, as `name.version:form*argument#seed`."
     for title, book in (
-        ("Value laws", LAWS),
+        ("Value distributions", DISTRIBUTIONS),
         ("Masks", MASKS),
         ("Biases", BIASES),
-        ("Edits of attention", EDITS),
-        ("Edits of multi-head attention", MULTI_HEAD_EDITS),
+        ("Transformations of attention", TRANSFORMATIONS),
+        ("Transformations of multi-head attention", MULTI_HEAD_TRANSFORMATIONS),
     ):
         yield ""
         yield f"### {title}"

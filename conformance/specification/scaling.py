@@ -3,7 +3,7 @@
 from conformance.problem import AttentionProblem
 from conformance.specification.build import ALL, F32, F32_HALF, HALF, IN_16_BITS, NO_F16, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.requirement import Blind, Requirement
 
 _VASWANI = "Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1, equation 1"
 
@@ -31,11 +31,11 @@ _FACTOR = (
         rationale="1/d, √d, none at all and twice are all in released code.",
         source=f"{_VASWANI}; perceiver-io#9",
         designed=lambda: joined(
-            *(attention("wide", ALL, values=law) for law in ("gaussian.1#1", "spread.1#2")),
+            *(attention("wide", ALL, values=distribution) for distribution in ("gaussian.1#1", "spread.1#2")),
             attention((2, 3, 3, 7, 13, 5, 5), F32, values="spread.1#3"),
             attention((2, 1, 1, 7, 13, 40, 40), ALL, values="spread.1#3"),
         ),
-        random=Draw(dtypes=ALL, laws=("spread.1", "gaussian.1")),
+        random=Draw(dtypes=ALL, distributions=("spread.1", "gaussian.1")),
     ),
     Requirement(
         id="ATT-SCALE-002",
@@ -46,7 +46,7 @@ _FACTOR = (
             attention("value-width", ALL, values="spread.1#4"),
             attention((2, 3, 3, 7, 13, 8, 19), F32, values="gaussian.1#5"),
         ),
-        random=Draw(dtypes=ALL, shapes="value-width", laws=("spread.1", "gaussian.1")),
+        random=Draw(dtypes=ALL, shapes="value-width", distributions=("spread.1", "gaussian.1")),
     ),
     Requirement(
         id="ATT-SCALE-003",
@@ -54,10 +54,10 @@ _FACTOR = (
         rationale="1/√(heads · d), the width of the whole model, is the commonest fault of all.",
         source="vit-pytorch#65; dfdx#171",
         designed=lambda: joined(
-            *(attention("wide", ALL, values=law) for law in ("spread.1#6", "gaussian.1#6")),
+            *(attention("wide", ALL, values=distribution) for distribution in ("spread.1#6", "gaussian.1#6")),
             *(attention((1, heads, heads, 5, 7, 8, 8), F32, values="spread.1#6") for heads in (1, 8)),
         ),
-        random=Draw(shapes="prime", laws=("spread.1", "gaussian.1")),
+        random=Draw(shapes="prime", distributions=("spread.1", "gaussian.1")),
     ),
     Requirement(
         id="ATT-SCALE-004",
@@ -65,9 +65,9 @@ _FACTOR = (
         rationale="A kernel that pads or packs the width must keep the scale of the width that it was given.",
         source="ipex-llm#12619",
         designed=lambda: joined(
-            *(attention(shape, ALL, values="spread.1#7", edits=("zero-channels.1#0",)) for shape in ("wide", "prime"))
+            *(attention(shape, ALL, values="spread.1#7", transformations=("zero-channels.1#0",)) for shape in ("wide", "prime"))
         ),
-        random=Draw(laws=("spread.1", "gaussian.1"), edits=("zero-channels.1",)),
+        random=Draw(distributions=("spread.1", "gaussian.1"), transformations=("zero-channels.1",)),
     ),
     Requirement(
         id="ATT-SCALE-005",
@@ -94,7 +94,7 @@ _FACTOR = (
             attention("grouped-decode", ALL, values="gaussian.1#69", scale=0.1),
         ),
         few_of=lambda problem: problem.dtype == "float32" or problem.causal == "none",
-        random=Draw(laws=("gaussian.1", "signatures.1"), scales=(0.5, 0.125, 0.7, 0.1), shapes="core"),
+        random=Draw(distributions=("gaussian.1", "signatures.1"), scales=(0.5, 0.125, 0.7, 0.1), shapes="core"),
     ),
     Requirement(
         id="ATT-SCALE-006",
@@ -102,7 +102,7 @@ _FACTOR = (
         rationale='1 is what models that scale the query themselves pass; it must not count as "not given".',
         source="T5 (arXiv 1910.10683) leaves the scale out of attention",
         designed=lambda: joined(attention("wide", ALL, values="gaussian.1*0.5#10", scale=1.0)),
-        random=Draw(laws=("gaussian.1*0.5", "signatures.1"), scales=(1.0,), shapes="core"),
+        random=Draw(distributions=("gaussian.1*0.5", "signatures.1"), scales=(1.0,), shapes="core"),
     ),
     Requirement(
         id="ATT-SCALE-007",
@@ -112,7 +112,7 @@ _FACTOR = (
         designed=lambda: joined(
             *(attention("wide", ALL, values="gaussian.1*2048.0#11", scale=scale) for scale in (2.0**-12, 0.0002)),
         ),
-        random=Draw(laws=("gaussian.1*2048.0",), scales=(2.0**-12, 0.0002, 0.0005), shapes="core"),
+        random=Draw(distributions=("gaussian.1*2048.0",), scales=(2.0**-12, 0.0002, 0.0005), shapes="core"),
     ),
     Requirement(
         id="ATT-SCALE-008",
@@ -123,7 +123,7 @@ _FACTOR = (
             attention("wide", ALL, values="gaussian.1*0.001#12", scale=700.0),
             attention("wide", ALL, values="gaussian.1#1", scale=30.0),
         ),
-        random=Draw(laws=("gaussian.1*0.001",), scales=(500.0, 700.0), shapes="core"),
+        random=Draw(distributions=("gaussian.1*0.001",), scales=(500.0, 700.0), shapes="core"),
     ),
     Requirement(
         id="ATT-SCALE-009",
@@ -135,7 +135,11 @@ _FACTOR = (
             attention("wide", F32, values="gaussian.1#14", bias="gaussian.1:qk#14", scale=0.1),
         ),
         random=Draw(
-            laws=("gaussian.1",), biases=("gaussian.1", "gaussian.1*4.0"), bias_forms=("qk",), scales=(None, 0.1), shapes="core"
+            distributions=("gaussian.1",),
+            biases=("gaussian.1", "gaussian.1*4.0"),
+            bias_forms=("qk",),
+            scales=(None, 0.1),
+            shapes="core",
         ),
     ),
     Requirement(
@@ -155,7 +159,7 @@ _FACTOR = (
             *(attention("wide", ALL, values="gaussian.1#28", scale=scale) for scale in (-0.25, -2.0)),
             attention("wide", F32, values="gaussian.1#30", scale=-0.3, causal="top-left"),
         ),
-        random=Draw(laws=("gaussian.1", "spread.1"), scales=(-0.1, -0.7, -3.0), shapes="core"),
+        random=Draw(distributions=("gaussian.1", "spread.1"), scales=(-0.1, -0.7, -3.0), shapes="core"),
     ),
 )
 
@@ -176,10 +180,10 @@ _FAR = (
         ),
         random=Draw(
             dtypes=ALL,
-            laws=tuple(
-                f"{law}*{score}"
+            distributions=tuple(
+                f"{distribution}*{score}"
                 for size in (200.0, 900.0)
-                for law, score in (("offset.1", size), ("all-low.1", -size), ("far.1", size), ("far.1", -size))
+                for distribution, score in (("offset.1", size), ("all-low.1", -size), ("far.1", size), ("far.1", -size))
             ),
         ),
         blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
@@ -196,7 +200,7 @@ _FAR = (
             attention("wide", ALL, values="all-low.1*-10000.0#20"),
             *(attention("wide", ALL, values=f"far.1*{score}#72") for score in (10000.0, -10000.0)),
         ),
-        random=Draw(shapes="core", laws=("offset.1*10000.0", "all-low.1*-10000.0", "far.1*10000.0", "far.1*-10000.0")),
+        random=Draw(shapes="core", distributions=("offset.1*10000.0", "all-low.1*-10000.0", "far.1*10000.0", "far.1*-10000.0")),
         exempt="Scores that differ by thousands leave one key in a row.",
         cannot_tell=("argmax",),
     ),
@@ -210,7 +214,7 @@ _FAR = (
             attention("square", F32, values="offset.1*100000.0#22", causal="top-left"),
             *_at(100000.0, 73),
         ),
-        random=Draw(shapes="core", laws=("offset.1*100000.0",), dtypes=("float32", "float64")),
+        random=Draw(shapes="core", distributions=("offset.1*100000.0",), dtypes=("float32", "float64")),
         blind=_ORDER_LOST,
     ),
     Requirement(
@@ -225,7 +229,7 @@ _FAR = (
         ),
         random=Draw(
             shapes="4-wide",  # 1e5/√4 is within the range
-            laws=("large-products.1*100000.0", "gaussian.1*16384.0"),  # each goes with its scale
+            distributions=("large-products.1*100000.0", "gaussian.1*16384.0"),  # each goes with its scale
             scales=(None, 2.0**-15),
             dtypes=("float16",),
         ),
@@ -241,7 +245,7 @@ _FAR = (
             attention("square", F32, values="all-low.1*-100000.0#27", causal="top-left"),
             *_at(-100000.0, 75),
         ),
-        random=Draw(laws=("all-low.1*-100000.0",), dtypes=("float32", "float64")),
+        random=Draw(distributions=("all-low.1*-100000.0",), dtypes=("float32", "float64")),
         blind=_ORDER_LOST,
     ),
 )

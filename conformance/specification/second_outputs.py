@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from conformance.problem import MultiHeadProblem, Problem
-from conformance.returned import LSE, WEIGHTS
+from conformance.problem.returned import LSE, WEIGHTS
 from conformance.specification.build import ALL, F32, F32_HALF, attention, joined, multi_head
 from conformance.specification.draw import Draw, MultiHeadDraw
-from conformance.specification.model import Requirement
+from conformance.specification.requirement import Requirement
 
 _BACKWARD = "Backward passes and the merging of parts of the keys rest on it, and the output does not show it."
 _SHOWN = "What is plotted, averaged or distilled is not what the output was made of."
 _RINGS = "flash-attention#404; flashinfer#2113; sglang#40903; ring attention (arXiv 2310.01889)"
 _HIDING: tuple[dict[str, Any], ...] = (
     {"mask": "random.1:b1qk#160"},
-    {"mask": "right-padding.1:b11k#47", "edits": ("loud-hidden.1*100.0#0",)},
+    {"mask": "right-padding.1:b11k#47", "transformations": ("loud-hidden.1*100.0#0",)},
     {"causal": "top-left"},
     {"causal": "bottom-right"},
     {"key_lengths": (6, 11)},
@@ -27,9 +27,13 @@ _HIDING: tuple[dict[str, Any], ...] = (
 
 
 def _plain() -> Iterable[Problem]:
-    """Every law of values, and shapes in which batch, heads and lengths all differ."""
+    """Every distribution of values, and shapes in which batch, heads and lengths all differ."""
     return joined(
-        *(attention(shape, ALL, values=f"{law}#163") for shape in ("wide", "tall") for law in ("gaussian.1", "spread.1")),
+        *(
+            attention(shape, ALL, values=f"{distribution}#163")
+            for shape in ("wide", "tall")
+            for distribution in ("gaussian.1", "spread.1")
+        ),
         attention("grouped", ALL, values="spread.1#164"),
         attention("value-width", F32, values="signatures.1#165"),
         attention("prime", F32_HALF, values="heavy.1#166"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from conformance.problem import Problem
 from conformance.specification.build import joined
-from conformance.specification.model import Requirement
+from conformance.specification.requirement import Requirement
 
 LATER = 1000  # by which the second seed is larger
 LATER_OF = {"ATT-OUT-034": 2000}  # where those values would not tell the null models from the truth

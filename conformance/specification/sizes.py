@@ -12,11 +12,11 @@ from typing import Any
 
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.build import HALF
-from conformance.specification.model import Facts, Requirement
+from conformance.specification.requirement import Facts, Requirement
 from conformance.specification.size_classes import CLASSES
 from conformance.specification.size_space import ARGUMENT, ATTENTION, FEW, FOLDER, LAYERS, TIER, Space
 
-_LAWS = ("spread.1", "gaussian.1", "signatures.1", "gaussian.1")
+_DISTRIBUTIONS = ("spread.1", "gaussian.1", "signatures.1", "gaussian.1")
 _SOURCE = (
     "Kuhn, Wallace and Gallo 2004, Software Fault Interactions and Implications for Software Testing (pairs find most faults)"
 )
@@ -43,8 +43,8 @@ def _problems(space: Space, wanted: Callable[[dict[str, str]], bool], asked: Cal
 def _attention(number: int, line: dict[str, str]) -> AttentionProblem:
     sizes: dict[str, Any] = {name: int(line[name]) for name in ATTENTION.dimensions}
     heads = sizes["kv_heads"] * sizes.pop("group")
-    law = _LAWS[number % len(_LAWS)] if sizes["batch"] * heads <= 1000 else "spread.1"
-    problem = AttentionProblem(**sizes, heads=heads, values=Recipe.parse(f"{law}#{number}", "values"))
+    distribution = _DISTRIBUTIONS[number % len(_DISTRIBUTIONS)] if sizes["batch"] * heads <= 1000 else "spread.1"
+    problem = AttentionProblem(**sizes, heads=heads, values=Recipe.parse(f"{distribution}#{number}", "values"))
     return problem.but(**_arguments(number, line[ARGUMENT], problem))
 
 

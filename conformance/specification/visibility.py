@@ -2,10 +2,10 @@
 
 from conformance.specification.build import ALL, F32, F32_BF16, F32_HALF, HALF, IN_16_BITS, NO_BF16, NO_F16, attention, joined
 from conformance.specification.draw import Draw
-from conformance.specification.model import Blind, Requirement
+from conformance.specification.requirement import Blind, Requirement
 
 _MANY_KEYS = (1, 1, 1, 5, 263, 8, 8)  # the shape of ATT-MASK-032
-_CAUSAL_LAWS = ("spread.1", "frontier.1", "gaussian.1", "signatures.1")
+_CAUSAL_DISTRIBUTIONS = ("spread.1", "frontier.1", "gaussian.1", "signatures.1")
 
 
 def _aligned_requirement(number: int, alignment: str, shape: str, sentence: str, rationale: str, source: str) -> Requirement:
@@ -22,7 +22,7 @@ def _aligned_requirement(number: int, alignment: str, shape: str, sentence: str,
             if shape == "tall"
             else (),
         ),
-        random=Draw(shapes=shape, causal=(alignment,), laws=_CAUSAL_LAWS),
+        random=Draw(shapes=shape, causal=(alignment,), distributions=_CAUSAL_DISTRIBUTIONS),
     )
 
 
@@ -37,7 +37,7 @@ _CAUSAL = (
             attention("square", F32_HALF, values="spread.1#10", causal="top-left"),
             attention("square", F32, values="signatures.1#11", causal="top-left"),
         ),
-        random=Draw(shapes="square", causal=("top-left",), laws=_CAUSAL_LAWS),
+        random=Draw(shapes="square", causal=("top-left",), distributions=_CAUSAL_DISTRIBUTIONS),
     ),
     _aligned_requirement(
         10,
@@ -104,16 +104,16 @@ _HIDDEN = (
         rationale="A weight of 1e-5 left to a hidden key is invisible until its V is large.",
         source="ONNX backend tests put 1000 there; xformers promises no leak from padding",
         designed=lambda: joined(
-            attention("wide", ALL, values="spread.1#70", mask="right-padding.1:b11k#47", edits=("hidden-value.1#0",)),
-            attention("wide", ALL, values="spread.1#71", mask="random.1:b1qk#71", edits=("loud-value.1#71",)),
-            attention("wide", F32, values="spread.1#72", key_lengths=(5, 9), edits=("hidden-value.1#0",)),
-            attention("square", F32, values="spread.1#73", causal="top-left", edits=("loud-value.1#73",)),
+            attention("wide", ALL, values="spread.1#70", mask="right-padding.1:b11k#47", transformations=("hidden-value.1#0",)),
+            attention("wide", ALL, values="spread.1#71", mask="random.1:b1qk#71", transformations=("loud-value.1#71",)),
+            attention("wide", F32, values="spread.1#72", key_lengths=(5, 9), transformations=("hidden-value.1#0",)),
+            attention("square", F32, values="spread.1#73", causal="top-left", transformations=("loud-value.1#73",)),
         ),
         random=Draw(
             shapes="core",
             masks=("random.1*0.3", "right-padding.1", "left-padding.1"),
             forms=("b11k", "b1qk"),
-            edits=("hidden-value.1", "loud-value.1"),
+            transformations=("hidden-value.1", "loud-value.1"),
         ),
     ),
     Requirement(
@@ -122,23 +122,27 @@ _HIDDEN = (
         rationale="Masked after the maximum, or after softmax, it drowns the visible keys.",
         source="memory-compressed-attention#2; TransformerLens#319",
         designed=lambda: joined(
-            attention("wide", ALL, values="spread.1#74", mask="right-padding.1:b11k#47", edits=("loud-hidden.1#0",)),
+            attention("wide", ALL, values="spread.1#74", mask="right-padding.1:b11k#47", transformations=("loud-hidden.1#0",)),
             attention(
                 "wide",
                 NO_F16,
                 values="spread.1#75",
                 mask="left-padding.1:b11k#48",
-                edits=("loud-hidden.1*100.0#0",),
+                transformations=("loud-hidden.1*100.0#0",),
             ),
-            attention("wide", ALL, values="spread.1#76", key_lengths=(5, 9), edits=("loud-hidden.1*100.0#0",)),
-            attention("wide", F32, values="spread.1#76", key_lengths=(5, 9), edits=("loud-hidden.1#0", "hidden-value.1#0")),
-            attention("wide", ALL, values="spread.1#77", causal="top-left", edits=("loud-hidden.1*30.0#0", "hidden-value.1#0")),
+            attention("wide", ALL, values="spread.1#76", key_lengths=(5, 9), transformations=("loud-hidden.1*100.0#0",)),
+            attention(
+                "wide", F32, values="spread.1#76", key_lengths=(5, 9), transformations=("loud-hidden.1#0", "hidden-value.1#0")
+            ),
+            attention(
+                "wide", ALL, values="spread.1#77", causal="top-left", transformations=("loud-hidden.1*30.0#0", "hidden-value.1#0")
+            ),
         ),
         random=Draw(
             shapes="core",
             masks=("right-padding.1", "left-padding.1"),
             forms=("b11k",),
-            edits=("loud-hidden.1", "loud-hidden.1*50.0"),
+            transformations=("loud-hidden.1", "loud-hidden.1*50.0"),
         ),
     ),
     Requirement(
@@ -147,15 +151,29 @@ _HIDDEN = (
         rationale="A hidden score of −1e4 lies above them, and the hidden keys take all the weight.",
         source="lattice#373; TransformerLens#319",
         designed=lambda: joined(
-            attention("wide", NO_F16, values="spread.1#78", mask="right-padding.1:b11k#47", edits=("low-visible.1*-20000.0#0",)),
             attention(
-                "wide", ("float16",), values="spread.1#78", mask="right-padding.1:b11k#47", edits=("low-visible.1*-12000.0#0",)
+                "wide",
+                NO_F16,
+                values="spread.1#78",
+                mask="right-padding.1:b11k#47",
+                transformations=("low-visible.1*-20000.0#0",),
             ),
-            attention("wide", F32, values="spread.1#79", key_lengths=(5, 9), edits=("low-visible.1*-20000.0#0",)),
+            attention(
+                "wide",
+                ("float16",),
+                values="spread.1#78",
+                mask="right-padding.1:b11k#47",
+                transformations=("low-visible.1*-12000.0#0",),
+            ),
+            attention("wide", F32, values="spread.1#79", key_lengths=(5, 9), transformations=("low-visible.1*-20000.0#0",)),
             # less low ones tell one fill from another
             *(
                 attention(
-                    "wide", NO_BF16, values="spread.1#78", mask="right-padding.1:b11k#47", edits=(f"low-visible.1*{low}#0",)
+                    "wide",
+                    NO_BF16,
+                    values="spread.1#78",
+                    mask="right-padding.1:b11k#47",
+                    transformations=(f"low-visible.1*{low}#0",),
                 )
                 for low in (-300.0, -3000.0)
             ),
@@ -168,7 +186,7 @@ _HIDDEN = (
             dtypes=("float32", "float64"),
             masks=("right-padding.1", "left-padding.1"),
             forms=("b11k",),
-            edits=("low-visible.1*-20000.0",),
+            transformations=("low-visible.1*-20000.0",),
         ),
         blind=(Blind("bfloat16", ("fused_qk", "low"), ("argmax",)),),
     ),
@@ -183,15 +201,21 @@ _HIDDEN = (
                 NO_F16,
                 values="spread.1#80",
                 mask="right-padding.1:b11k#47",
-                edits=("low-visible.1*-1e6#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-1e6#0", "hidden-value.1#0"),
             ),
-            attention("wide", F32, values="spread.1#81", key_lengths=(5, 9), edits=("low-visible.1*-1e6#0", "hidden-value.1#0")),
+            attention(
+                "wide",
+                F32,
+                values="spread.1#81",
+                key_lengths=(5, 9),
+                transformations=("low-visible.1*-1e6#0", "hidden-value.1#0"),
+            ),
             attention(
                 "wide",
                 F32,
                 values="spread.1#80",
                 mask="right-padding.1:b11k#47",
-                edits=("low-visible.1*-90000.0#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-90000.0#0", "hidden-value.1#0"),
             ),
             attention(  # −18000 · √8: nearly the lowest score that float16 can say
                 "wide",
@@ -199,10 +223,12 @@ _HIDDEN = (
                 values="spread.1#80",
                 mask="right-padding.1:b11k#47",
                 scale=1.0,
-                edits=("low-visible.1*-18000.0#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-18000.0#0", "hidden-value.1#0"),
             ),
             *(
-                attention("wide", dtypes, values=f"far.1*{low}#99", mask="right-padding.1:b11k#6", edits=("hidden-value.1#0",))
+                attention(
+                    "wide", dtypes, values=f"far.1*{low}#99", mask="right-padding.1:b11k#6", transformations=("hidden-value.1#0",)
+                )
                 for dtypes, low in ((F32_BF16, -90000.0), (HALF, -16000.0))
             ),
         ),
@@ -244,28 +270,28 @@ _HIDDEN = (
                 NO_F16,
                 values="spread.1#84",
                 mask="right-padding.1:b11k#47",
-                edits=("low-visible.1*-1e10#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-1e10#0", "hidden-value.1#0"),
             ),
             attention(
                 "wide",
                 F32,
                 values="spread.1#84",
                 mask="right-padding.1:b11k#47",
-                edits=("low-visible.1*-3e8#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-3e8#0", "hidden-value.1#0"),
             ),
             attention(  # nearly the lowest scores that all algorithms hold
                 "wide",
                 ("float32", "bfloat16"),
                 values="spread.1#84",
                 mask="right-padding.1:b11k#47",
-                edits=("low-visible.1*-1.2e9#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-1.2e9#0", "hidden-value.1#0"),
             ),
             attention(
                 "wide",
                 NO_F16,
                 values="spread.1#85",
                 mask="right-padding.1:b11k#47",
-                edits=("low-visible.1*-1e22#0", "hidden-value.1#0"),
+                transformations=("low-visible.1*-1e22#0", "hidden-value.1#0"),
             ),
         ),
         exempt="In float32 scores of 1e10 keep no ordinary difference: what surely shows is a weight given to a hidden key.",
@@ -281,12 +307,14 @@ _FUTURE = (
         source="pytorch#195910; nanoGPT#331",
         designed=lambda: joined(
             *(
-                attention("square", F32_HALF, values="spread.1#86", causal="top-left", edits=(f"suffix.1*{float(t)}#{t}",))
+                attention(
+                    "square", F32_HALF, values="spread.1#86", causal="top-left", transformations=(f"suffix.1*{float(t)}#{t}",)
+                )
                 for t in (1, 6, 12)
             ),
-            attention("wide", F32, values="spread.1#87", causal="bottom-right", edits=("suffix.1*8.0#3",)),
+            attention("wide", F32, values="spread.1#87", causal="bottom-right", transformations=("suffix.1*8.0#3",)),
         ),
-        random=Draw(shapes="square", causal=("top-left",), edits=("suffix.1", "suffix.1*1.0", "suffix.1*2.0")),
+        random=Draw(shapes="square", causal=("top-left",), transformations=("suffix.1", "suffix.1*1.0", "suffix.1*2.0")),
     ),
     Requirement(
         id="ATT-MASK-036",
@@ -302,7 +330,10 @@ _FUTURE = (
         ),
         few_of=lambda problem: problem.dtype == "float32" or problem.query_length == 65,
         random=Draw(
-            shapes="tile", causal=("top-left", "bottom-right"), laws=("frontier.1", "spread.1"), dtypes=("float32", "bfloat16")
+            shapes="tile",
+            causal=("top-left", "bottom-right"),
+            distributions=("frontier.1", "spread.1"),
+            dtypes=("float32", "bfloat16"),
         ),
     ),
 )

@@ -9,12 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from conformance import __version__, reports
-from conformance.dtypes import DTYPES
+from conformance.adapter.known import Known
 from conformance.errors import UsageError, quoted
-from conformance.exit_codes import ExitCode, exit_code
 from conformance.expectations import builtin_expectations
-from conformance.interruption import FirstInterrupt
-from conformance.known import Known
+from conformance.numerics.dtypes import DTYPES
 from conformance.records import (
     SCHEMA_VERSION,
     Growth,
@@ -30,7 +28,9 @@ from conformance.records import (
 )
 from conformance.reports.terminal import render_table
 from conformance.specification import SPEC_VERSION, requirements
-from conformance.terminal_text import cleaned
+from conformance.system.exit_codes import ExitCode, exit_code
+from conformance.system.interruption import FirstInterrupt
+from conformance.system.terminal_text import cleaned
 from conformance.timing.campaign import Baselines, Plan, hold
 from conformance.timing.machine import is_busy, load
 from conformance.timing.shapes import suites

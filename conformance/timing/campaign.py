@@ -5,22 +5,22 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from conformance import registry
+from conformance.adapter import registry
+from conformance.adapter.known import Known, known
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, judge_timed
-from conformance.known import Known, known
+from conformance.judging.verdict import Outcome
 from conformance.operations import operations
 from conformance.records import Line, Passes, SelfComparison, Timing
-from conformance.timing.contest import Effort, Shape
+from conformance.timing.contest import StoppingRule, TimedProblem
 from conformance.timing.gradients import lacking
 from conformance.timing.growth import GROWTH, growths
 from conformance.timing.shapes import LADDER, Suite, rung, with_feature
-from conformance.timing.worker import Died, Task, Worker
-from conformance.verdict import Outcome
+from conformance.timing.worker import ContestTask, Died, Worker
 
-FULL = Effort()
+FULL = StoppingRule()
 OF_REPETITION = 60  # rounds of a comparison with itself that failed at first
-OF_GROWTH = Effort(least=5, most=5, seconds=0.0)
+OF_GROWTH = StoppingRule(least=5, most=5, seconds=0.0)
 # What ratios are relative to where nothing is said, the first that is there: by operation, passes and device.
 _DEFAULTS: dict[tuple[str, str, str], tuple[str, ...]] = {
     (name, *key): baselines for name, operation in operations().items() for key, baselines in operation.baselines.items()
@@ -58,9 +58,9 @@ class Plan:
     features: tuple[str, ...] = ("listed",)
     baseline: str | None = None
     growth: bool = True
-    effort: Effort = FULL
+    effort: StoppingRule = FULL
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[ContestTask]:
         """The contests in order; the first in which there is a baseline has it compared with itself.
 
         Raises UsageError where there is none.
@@ -74,26 +74,26 @@ class Plan:
             tasks[first] = replace(tasks[first], twin=True)
         return tasks
 
-    def _shapes(self) -> Iterator[Shape]:
+    def _shapes(self) -> Iterator[TimedProblem]:
         for passes in self.passes:
             for name, suite in self.suites.items():
                 if passes == "forward" or suite.trains:
                     yield from self._of_suite(name, suite, passes)
 
-    def _of_suite(self, name: str, suite: Suite, passes: Passes) -> Iterator[Shape]:
+    def _of_suite(self, name: str, suite: Suite, passes: Passes) -> Iterator[TimedProblem]:
         for dtype in self.dtypes:
             for feature in self.features:
                 for shapes in suite.shapes.values():
                     for shape, problem in shapes.items():
                         variant = with_feature(shape, problem, feature)
                         if variant is not None:
-                            yield Shape(name, variant[0], variant[1].but(dtype=dtype), passes)
+                            yield TimedProblem(name, variant[0], variant[1].but(dtype=dtype), passes)
 
-    def _rungs(self) -> Iterator[Shape]:
+    def _rungs(self) -> Iterator[TimedProblem]:
         for passes in self.passes if self.growth else ():
-            yield from (Shape(GROWTH, f"L{n}", rung(n).but(dtype=self.dtypes[0]), passes) for n in LADDER)
+            yield from (TimedProblem(GROWTH, f"L{n}", rung(n).but(dtype=self.dtypes[0]), passes) for n in LADDER)
 
-    def _of(self, shape: Shape) -> Iterator[Task]:
+    def _of(self, shape: TimedProblem) -> Iterator[ContestTask]:
         """A contest for each device on which there is somebody to take part."""
         able = [i for i in self.implementations if i.operation == shape.problem.operation and i.missing is None]
         if shape.passes == "forward+backward":
@@ -104,9 +104,9 @@ class Plan:
             baseline = None if growing else self._baseline(shape, device)
             if baseline is not None and baseline not in names:
                 names.append(baseline)
-            yield Task(shape, tuple(names), baseline, OF_GROWTH if growing else self.effort)
+            yield ContestTask(shape, tuple(names), baseline, OF_GROWTH if growing else self.effort)
 
-    def _baseline(self, shape: Shape, device: str) -> str | None:
+    def _baseline(self, shape: TimedProblem, device: str) -> str | None:
         operation = shape.problem.operation
         given = (self.baseline,) if self.baseline else ()
         for name in (*given, *_DEFAULTS.get((operation, shape.passes, device), ())):
@@ -124,12 +124,12 @@ class Plan:
 
 
 def hold(
-    tasks: Sequence[Task],
+    tasks: Sequence[ContestTask],
     worker: Worker,
     expectations: Expectations,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    progress: Callable[[Task], None] = lambda task: None,
+    progress: Callable[[ContestTask], None] = lambda task: None,
 ) -> Iterator[Line]:
     """The records of the tasks, as they come, those of growth at the end of each ladder. ``stopped`` is asked between tasks.
 
@@ -152,7 +152,7 @@ def hold(
     yield from growths(ladder)
 
 
-def _judged(line: Line, task: Task, expectations: Expectations) -> Line:
+def _judged(line: Line, task: ContestTask, expectations: Expectations) -> Line:
     """A timing with its status."""
     if not isinstance(line, Timing) or not line.outcome.is_failure:
         return line
@@ -162,14 +162,14 @@ def _judged(line: Line, task: Task, expectations: Expectations) -> Line:
     return structs.replace(line, status=status.word, reason=status.reason)
 
 
-def _once_more(task: Task) -> Task:
+def _once_more(task: ContestTask) -> ContestTask:
     """The baseline against itself alone, in as many rounds as there may be: one 95 % interval in twenty misses by chance."""
     assert task.baseline is not None
     effort = replace(task.effort, least=OF_REPETITION, most=OF_REPETITION)
     return replace(task, names=(task.baseline,), effort=effort, memory=False)
 
 
-def _held(task: Task, worker: Worker, dead: dict[str, Died], stopped: Callable[[], bool]) -> list[Line]:
+def _held(task: ContestTask, worker: Worker, dead: dict[str, Died], stopped: Callable[[], bool]) -> list[Line]:
     """The task without the dead, again after each death; the dead have rows without times. Nobody is to blame for a death after
     an interruption."""
     lost: list[Line] = [
@@ -186,7 +186,7 @@ def _held(task: Task, worker: Worker, dead: dict[str, Died], stopped: Callable[[
     return lost
 
 
-def _row(task: Task, name: str, outcome: Outcome, message: str) -> Timing:
+def _row(task: ContestTask, name: str, outcome: Outcome, message: str) -> Timing:
     shape = task.shape
     return Timing(
         implementation=name, operation=shape.problem.operation, suite=shape.suite, shape=shape.name, dtype=shape.problem.dtype,

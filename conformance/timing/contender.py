@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Clock
+from conformance.adapter.routes import Route
 from conformance.errors import Unsupported, end_if_forked
-from conformance.harness import Subject
-from conformance.judging import Failed, Judge, verdict_of_exception
-from conformance.prepared import PreparedCall
+from conformance.harness.prepared import PreparedCall
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Failed, Judge, verdict_of_exception
+from conformance.judging.verdict import Outcome, Verdict
+from conformance.judging.verdict import judge as compare
 from conformance.problem import Problem
+from conformance.problem.returned import OUTPUT
 from conformance.records import Passes
-from conformance.returned import OUTPUT
-from conformance.routes import Route
 from conformance.timing import gradients
 from conformance.timing.shapes import as_offered
-from conformance.verdict import Outcome, Verdict
-from conformance.verdict import judge as compare
 
 SECONDS_OF_A_TURN = 0.006
 LEAST_IN_A_TURN, MOST_IN_A_TURN = 3, 50

@@ -8,9 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from conformance.adapter import Clock
-from conformance.dtypes import float_type
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
+from conformance.numerics.dtypes import float_type
 from conformance.problem import Problem
 from conformance.records import Line, Passes, SelfComparison, Timing
 from conformance.timing.clock import HostClock, clock_of
@@ -19,11 +20,10 @@ from conformance.timing.flops import bytes_of, flops_of
 from conformance.timing.machine import load, threads
 from conformance.timing.rates import Rates
 from conformance.timing.statistics import TOLERANCE, Ratio, paired_ratio
-from conformance.verdict import Outcome
 
 
 @dataclass(frozen=True)
-class Effort:
+class StoppingRule:
     """When a contender has had turns enough: after ``least`` rounds, once half the interval of its ratio is below
     ``precision``, or its timed calls took ``seconds``; after ``most`` rounds in any case."""
 
@@ -33,7 +33,7 @@ class Effort:
     precision: float = 0.015
 
 
-SMALL = Effort(least=6, most=30, seconds=0.25, precision=0.03)  # for what a conformance run shows of speed
+SMALL = StoppingRule(least=6, most=30, seconds=0.25, precision=0.03)  # for what a conformance run shows of speed
 
 
 # Percent of the machine's float32 matrix product that attention can reach, by whether its dtype has 16 bits: units for those are
@@ -45,7 +45,7 @@ NOT_COMPUTED = (
 
 
 @dataclass(frozen=True)
-class Shape:
+class TimedProblem:
     """What is timed: a problem of the implementations' operation, under the name that it has in a suite."""
 
     suite: str
@@ -58,14 +58,14 @@ class Shape:
 
 
 def contest(
-    shape: Shape,
+    shape: TimedProblem,
     subjects: Sequence[Subject],
     baseline: str | None,
     *,
     judge: Judge,
     rates: Rates,
     seed: int,
-    effort: Effort = SMALL,
+    effort: StoppingRule = SMALL,
     twin: bool = False,
     memory: bool = False,
     alone: bool = False,
@@ -101,7 +101,7 @@ def _rounds(
     baseline: Contender | None,
     judge: Judge,
     rates: Rates,
-    effort: Effort,
+    effort: StoppingRule,
     about: Callable[[str], None],
 ) -> None:
     """Each contender has its turn in a round until all have had enough, the baseline in every round.
@@ -132,7 +132,7 @@ def _rounds(
             gc.enable()
 
 
-def _has_enough(contender: Contender, baseline: Contender | None, effort: Effort) -> bool:
+def _has_enough(contender: Contender, baseline: Contender | None, effort: StoppingRule) -> bool:
     rounds = len(contender.rounds)
     if rounds < effort.least or rounds >= effort.most:
         return rounds >= effort.most
@@ -149,7 +149,7 @@ def _ratio(contender: Contender, baseline: Contender | None) -> Ratio | None:
 
 
 def _timing(
-    contender: Contender, baseline: Contender | None, shape: Shape, judge: Judge, rates: Rates, peak: int | None
+    contender: Contender, baseline: Contender | None, shape: TimedProblem, judge: Judge, rates: Rates, peak: int | None
 ) -> Timing:
     implementation, failure = contender.subject.implementation, contender.failure
     inputs = judge.inputs(contender.subject.resolve(shape.problem)) if failure is None else judge.inputs(shape.problem)
@@ -184,7 +184,7 @@ def _timing(
     )
 
 
-def _compared(shape: Shape, double: Contender, base: Contender) -> list[SelfComparison]:
+def _compared(shape: TimedProblem, double: Contender, base: Contender) -> list[SelfComparison]:
     ratio = paired_ratio(double.medians, base.medians)
     if ratio is None:
         return []

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median
 
-from conformance import registry
+from conformance.adapter import registry
 from conformance.checks.items import ItemRun
+from conformance.checks.run_options import TIERS, Effort
 from conformance.expectations import no_expectations
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.run_options import TIERS, Effort
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.specification import requirements
-from conformance.specification.model import Requirement, nothing
+from conformance.specification.requirement import Requirement, nothing
 
 IMPLEMENTATION, OPERATION = "numpy-direct", "attention"
 DTYPE = "float32"

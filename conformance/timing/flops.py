@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from conformance.inputs import Inputs
 from conformance.operations import operation_of
+from conformance.problem.inputs import Inputs
 from conformance.records import Passes
 
 # Five matrix products of the forward pass's size in place of two: Q Kᵀ again, dV, dP, dQ, dK (Dao 2023, section 4.1).

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Differentiates, Implementation, Surrounds
+from conformance.adapter.known import Known
 from conformance.errors import Unsupported
-from conformance.known import Known
+from conformance.harness.prepared import PreparedCall
 from conformance.operations import operation_of
-from conformance.prepared import PreparedCall
-from conformance.returned import OUTPUT
+from conformance.problem.returned import OUTPUT
 
 DIFFERENTIATED = 3  # positional arguments: query, key, value
 

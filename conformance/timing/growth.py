@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from conformance.judging.verdict import Outcome
 from conformance.records import Growth, Timing
 from conformance.timing.statistics import exponent
-from conformance.verdict import Outcome
 
 GROWTH = "growth"  # the suite that the rungs of a ladder are timed as
 LEAST_BYTES = 256 << 10  # a smaller peak is lost in how the system counts pages

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from conformance.adapter.known import Known
 from conformance.expectations import Expectations
-from conformance.known import Known
 from conformance.records import SelfComparison, Timing
 from conformance.timing.campaign import Baselines, Plan, hold
 from conformance.timing.contest import SMALL

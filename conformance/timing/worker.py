@@ -17,29 +17,28 @@ from typing import NoReturn
 import msgspec
 from threadpoolctl import threadpool_limits
 
-from conformance import registry
-from conformance.adapter import Implementation
-from conformance.children import Channel, Child, channel, how_it_ended
+from conformance.adapter import Implementation, registry
+from conformance.adapter.loading import LIMIT
 from conformance.errors import UsageError, told
-from conformance.harness import Subject
-from conformance.judging import Judge
-from conformance.loading import LIMIT
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.records import Line, decode, encode
-from conformance.threads import VARIABLES
+from conformance.system.children import Channel, Child, channel, how_it_ended
+from conformance.system.threads import VARIABLES
 from conformance.timing.clock import steady_heap
-from conformance.timing.contest import Effort, Shape, contest
+from conformance.timing.contest import StoppingRule, TimedProblem, contest
 from conformance.timing.rates import Rates
-from conformance.verdict import Outcome
 
 
 @dataclass(frozen=True)
-class Task:
+class ContestTask:
     """A contest between the implementations called ``names``."""
 
-    shape: Shape
+    shape: TimedProblem
     names: tuple[str, ...]
     baseline: str | None
-    effort: Effort
+    effort: StoppingRule
     twin: bool = False
     memory: bool = True
 
@@ -101,7 +100,7 @@ class Worker:
         self._time_limit = time_limit
         self._child: Child | None = None
 
-    def run(self, task: Task) -> list[Line]:
+    def run(self, task: ContestTask) -> list[Line]:
         """The records of the task. Raises Died, with the implementation that was at it, UsageError where none can be loaded."""
         if self._child is None or self._child.has_ended:
             self.end()
@@ -118,7 +117,7 @@ class Worker:
             raise self._died(task, place, Outcome.CRASH, "ended the process")
         return [decode(line) for line in said.lines]
 
-    def _died(self, task: Task, place: int, outcome: Outcome, what: str) -> Died:
+    def _died(self, task: ContestTask, place: int, outcome: Outcome, what: str) -> Died:
         self.end()
         return Died(task.names[place], outcome, f"It {what} at {task.shape}.")
 
@@ -190,7 +189,7 @@ def _serve(line: Channel, begin: _Begin, implementations: dict[str, Implementati
     judge, rates = Judge(), Rates()
     subjects: dict[str, Subject] = {}
     while True:
-        task: Task = pickle.loads(line.receive())
+        task: ContestTask = pickle.loads(line.receive())
 
         def about(name: str, names: Sequence[str] = task.names) -> None:
             line.send(msgspec.json.encode(_About(names.index(name))))

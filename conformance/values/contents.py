@@ -1,17 +1,17 @@
-"""Edits of content: what lies behind masks, and special numbers in query, key and value."""
+"""Transformations of content: what lies behind masks, and special numbers in query, key and value."""
 
 import numpy as np
 from jaxtyping import Bool
 
-from conformance.dtypes import float_type, round_to
-from conformance.inputs import AttentionInputs
-from conformance.philox import Stream
-from conformance.values.edits import EDITS
-from conformance.visibility import visible_pairs
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.numerics.philox import Stream
+from conformance.problem.inputs import AttentionInputs
+from conformance.problem.visibility import visible_pairs
+from conformance.values.transformations import TRANSFORMATIONS
 
 
 def _number(inputs: AttentionInputs, argument: float | None, default: float) -> np.ndarray:
-    """The number that an edit's argument names, in the dtype of the inputs."""
+    """The number that a transformation's argument names, in the dtype of the inputs."""
     return round_to(np.asarray(default if argument is None else argument, dtype=np.float64), inputs.query.dtype.name)
 
 
@@ -24,7 +24,7 @@ def hidden_keys(inputs: AttentionInputs) -> Bool[np.ndarray, "b hkv lk"]:
     return np.logical_not(seen)
 
 
-@EDITS.entry("loud-value")
+@TRANSFORMATIONS.entry("loud-value")
 def loud_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V of one key in each head, drawn at random, set to ``*a`` (1e4 unless said): rows that do not see it must not move."""
     batch, kv_heads, key_length, _ = inputs.value.shape
@@ -32,7 +32,7 @@ def loud_value(inputs: AttentionInputs, stream: Stream, argument: float | None) 
     return inputs.but(value=np.where(chosen[..., None], _number(inputs, argument, 1e4), inputs.value))
 
 
-@EDITS.entry("hidden-value")
+@TRANSFORMATIONS.entry("hidden-value")
 def hidden_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V of every key that no query sees set to ``*a`` (1e4 unless said; inf and nan too)."""
     value = inputs.value.copy()
@@ -40,7 +40,7 @@ def hidden_value(inputs: AttentionInputs, stream: Stream, argument: float | None
     return inputs.but(value=value)
 
 
-@EDITS.entry("hidden-key")
+@TRANSFORMATIONS.entry("hidden-key")
 def hidden_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Every key that no query sees set to ``*a`` in all channels (100 unless said; inf and nan too)."""
     key = inputs.key.copy()
@@ -48,7 +48,7 @@ def hidden_key(inputs: AttentionInputs, stream: Stream, argument: float | None) 
     return inputs.but(key=key)
 
 
-@EDITS.entry("loud-hidden")
+@TRANSFORMATIONS.entry("loud-hidden")
 def loud_hidden(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Every key that no query sees made ``*a`` times (4 unless said) its group's first query: its score would be the largest."""
     group = inputs.query.shape[1] // inputs.key.shape[1]
@@ -56,7 +56,7 @@ def loud_hidden(inputs: AttentionInputs, stream: Stream, argument: float | None)
     return inputs.but(key=np.where(hidden_keys(inputs)[..., None], round_to(loud, inputs.query.dtype.name), inputs.key))
 
 
-@EDITS.entry("low-visible")
+@TRANSFORMATIONS.entry("low-visible")
 def low_visible(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Scores of all visible keys near ``*a`` (−2e4 unless said), under the default scale.
 
@@ -71,19 +71,19 @@ def low_visible(inputs: AttentionInputs, stream: Stream, argument: float | None)
     return inputs.but(query=query, key=key)
 
 
-@EDITS.entry("put-query")
+@TRANSFORMATIONS.entry("put-query")
 def put_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One entry of the query, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
     return inputs.but(query=_put(inputs, inputs.query, argument))
 
 
-@EDITS.entry("put-key")
+@TRANSFORMATIONS.entry("put-key")
 def put_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One entry of the key, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
     return inputs.but(key=_put(inputs, inputs.key, argument))
 
 
-@EDITS.entry("put-value")
+@TRANSFORMATIONS.entry("put-value")
 def put_value(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """One entry of the value, in the middle row of each head of the first batch row, set to ``*a`` (nan unless said)."""
     return inputs.but(value=_put(inputs, inputs.value, argument))
@@ -95,7 +95,7 @@ def _put(inputs: AttentionInputs, array: np.ndarray, argument: float | None) -> 
     return changed
 
 
-@EDITS.entry("put-zeros")
+@TRANSFORMATIONS.entry("put-zeros")
 def put_zeros(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """A quarter of the entries of query, key and value set to −0.0 (``*1`` to +0.0): a zero has no sign that matters."""
     zero = _number(inputs, -0.0 if argument is None else 0.0, 0.0)
@@ -106,7 +106,7 @@ def put_zeros(inputs: AttentionInputs, stream: Stream, argument: float | None) -
     return inputs.but(query=sprinkled(inputs.query), key=sprinkled(inputs.key), value=sprinkled(inputs.value))
 
 
-@EDITS.entry("zero-key")
+@TRANSFORMATIONS.entry("zero-key")
 def zero_key(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """The key in the middle of each head set to 0 in all channels, its V left: whoever infers padding from zeros drops it."""
     key = inputs.key.copy()
@@ -114,7 +114,7 @@ def zero_key(inputs: AttentionInputs, stream: Stream, argument: float | None) ->
     return inputs.but(key=key)
 
 
-@EDITS.entry("shrink-query")
+@TRANSFORMATIONS.entry("shrink-query")
 def shrink_query(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """Every second channel of the query in the subnormal range of the dtype: those may count as 0."""
     query = inputs.query.copy()
@@ -123,7 +123,7 @@ def shrink_query(inputs: AttentionInputs, stream: Stream, argument: float | None
     return inputs.but(query=query)
 
 
-@EDITS.entry("value-between")
+@TRANSFORMATIONS.entry("value-between")
 def value_between(inputs: AttentionInputs, stream: Stream, argument: float | None) -> AttentionInputs:
     """V drawn evenly from ``*a`` (1 unless said) to twice that: its mean, and no other number, is far from 0."""
     drawn = (1.0 + stream.uniform(*inputs.value.shape)) * (1.0 if argument is None else argument)

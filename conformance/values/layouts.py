@@ -11,7 +11,7 @@ mask-strided and mask-transposed; mask-expanded has stride 0 over batch and head
 
 import numpy as np
 
-from conformance.inputs import AttentionInputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 _ALIGNMENT = 64  # bytes: as wide as the vectors of any processor so far

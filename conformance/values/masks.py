@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from conformance.errors import ProblemError
 from conformance.features.bias import BIASES, LOWEST
 from conformance.features.mask import MASKS
-from conformance.philox import Stream
+from conformance.numerics.philox import Stream
 
 Shape = tuple[int, ...]
 
@@ -81,7 +81,7 @@ def all_but_one(shape: Shape, stream: Stream, argument: float | None) -> Bool[np
 
 
 @MASKS.entry("empty-rows")
-def empty_rows(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
+def fully_masked_rows(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
     """As random, but the rows 0, 3, 6 … see no key at all: what they give is a convention, the others must be right."""
     mask = random(shape, stream, argument)
     mask[..., ::3, :] = False
@@ -110,9 +110,9 @@ def holes(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndar
 
 
 @BIASES.entry("empty-rows")
-def empty_rows_of_bias(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
+def fully_masked_rows_of_bias(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
     """As holes, but the rows 0, 3, 6 … are −inf throughout: what they give is a convention."""
-    return np.where(empty_rows(shape, stream, argument), stream.normal(*shape), -np.inf)
+    return np.where(fully_masked_rows(shape, stream, argument), stream.normal(*shape), -np.inf)
 
 
 @BIASES.entry("first-tile")
@@ -130,7 +130,7 @@ def lowest(shape: Shape, stream: Stream, argument: float | None) -> Float[np.nda
 @BIASES.entry("lowest-rows")
 def lowest_rows(shape: Shape, stream: Stream, argument: float | None) -> Float[np.ndarray, "..."]:
     """As lowest, but the rows 0, 3, 6 … are the lowest number throughout: what they give is a convention."""
-    return np.where(empty_rows(shape, stream, argument), stream.normal(*shape), LOWEST)
+    return np.where(fully_masked_rows(shape, stream, argument), stream.normal(*shape), LOWEST)
 
 
 @BIASES.entry("distance")

@@ -1,10 +1,10 @@
-"""Makes the arrays of a problem: law → rounding to the dtype → mask, bias, lengths → edits → memory layout."""
+"""Makes the arrays of a problem: distribution → rounding to the dtype → mask, bias, lengths → transformations → memory layout."""
 
-from conformance.cases.golden import golden_inputs
-from conformance.inputs import Inputs
 from conformance.operations import operation_of
 from conformance.problem import Problem
-from conformance.values import contents, masks, single_elements  # noqa: F401  (register their edits and kinds)
+from conformance.problem.inputs import Inputs
+from conformance.values import contents, masks, single_elements  # noqa: F401  (register their transformations and kinds)
+from conformance.values.golden import golden_inputs
 
 
 def materialise(problem: Problem) -> Inputs:

@@ -2,23 +2,23 @@
 
 import numpy as np
 
-from conformance.dtypes import round_to
 from conformance.errors import quoted
 from conformance.features import features
-from conformance.inputs import MultiHeadInputs, Weights
-from conformance.philox import Stream
+from conformance.numerics.dtypes import round_to
+from conformance.numerics.philox import Stream
 from conformance.problem import MultiHeadProblem, ProblemError
-from conformance.values.edits import edited
-from conformance.values.laws import LAWS
-from conformance.values.multihead_edits import MULTI_HEAD_EDITS
+from conformance.problem.inputs import MultiHeadInputs, Weights
+from conformance.values.distributions import DISTRIBUTIONS
+from conformance.values.multihead_transformations import MULTI_HEAD_TRANSFORMATIONS
+from conformance.values.transformations import transformed
 
 
 def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
     """Inputs of variance 1, W_v and W_o of variance 1/in, W_q and W_k of 2.25/in (a factor of 1.5), biases of deviation 1/2;
     ``gaussian*a`` multiplies W_q."""
     if problem.values.name != "gaussian":
-        raise ProblemError(f"multi_head_attention has the value law gaussian only, not {quoted(problem.values.name)}.")
-    LAWS.find(problem.values)
+        raise ProblemError(f"multi_head_attention has the value distribution gaussian only, not {quoted(problem.values.name)}.")
+    DISTRIBUTIONS.find(problem.values)
     seed, dtype, model = problem.values.seed, problem.dtype, problem.model_width
     query = round_to(Stream(seed, "query").normal(problem.batch, problem.query_length, model), dtype)
     key = value = query
@@ -34,8 +34,8 @@ def multi_head(problem: MultiHeadProblem) -> MultiHeadInputs:
         num_heads=problem.heads,
         **{feature.argument: feature.given(problem) for feature in features(problem.operation)},
     )
-    for recipe in problem.edits:
-        inputs = edited(MULTI_HEAD_EDITS, recipe, inputs)
+    for recipe in problem.transformations:
+        inputs = transformed(MULTI_HEAD_TRANSFORMATIONS, recipe, inputs)
     return inputs
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from conformance.adapter import Implementation, Support
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 from ..pytorch import FRAMEWORK, STEP_BY_STEP
 from .documents_000_and_003 import MASKING_CONVENTIONS

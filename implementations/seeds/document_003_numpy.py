@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from conformance.adapter import Implementation, Support
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 from ..numpy_ import FRAMEWORK
 

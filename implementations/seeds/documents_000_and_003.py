@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapter import Implementation, Support
-from conformance.inputs import Weights
+from conformance.problem.inputs import Weights
 
 from ..pytorch import FRAMEWORK, STEP_BY_STEP
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FILL = -1e9
-# Scores are replaced by a finite number: NaN in K goes, an empty row averages all V, and 0 · NaN in V stays.
+# Scores are replaced by a finite number: NaN in K goes, a fully masked row averages all V, and 0 · NaN in V stays.
 MASKING_CONVENTIONS = {
     "CON-EMPTY-ROW": "mean",
     "CON-NAN-BEHIND-MASK-K": "contained",

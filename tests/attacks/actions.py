@@ -102,7 +102,7 @@ STREAMS = {
     "no processes": "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))",
 }
 
-# State of the process that changes no result of an honest function.
+# State of the process that changes no result of a correct function.
 HARMLESS = {
     "np.seterr raises": "np.seterr(all='raise')",
     "prints otherwise": "np.set_printoptions(precision=0, threshold=1, formatter={'all': lambda x: 1 / 0})",
@@ -154,7 +154,7 @@ PATCHES = {
     "threading": "threading.Thread.start = lambda self: None",
     "rounding upwards": "ctypes.CDLL('libm.so.6').fesetround(0x800)",
     "float32 is float16": "np.float32 = np.float16",
-    "the suite's verdict": "import conformance.verdict as v; v.judge = None",
+    "the suite's verdict": "import conformance.judging.verdict as v; v.judge = None",
 }
 
 # Output.

@@ -1,6 +1,6 @@
 """Hostile implementations: what they do × when they do it, each with what must come of it.
 
-Whatever it is, the run ends in its bounds, an honest neighbour passes as it does alone, and no result is lost: that is checked of
+Whatever it is, the run ends in its bounds, a correct neighbour passes as it does alone, and no result is lost: that is checked of
 all, in ``tests.attacks.trial``. What is said here of each is which outcomes its own items may have, which one some of them must
 have, and how the run may end.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from textwrap import indent
 
-from conformance.verdict import Outcome
+from conformance.judging.verdict import Outcome
 from tests.attacks import actions
-from tests.fakes import honest
+from tests.fakes import correct
 
 HEAD = f"""import atexit, builtins, ctypes, decimal, gc, inspect, json, locale, os, random, re, resource, signal, subprocess, sys
 import threading, time, warnings
@@ -22,24 +22,25 @@ import numpy as np
 helper = [sys.executable, "-c", "import time; time.sleep(10_000)"]
 kept, calls = [], []
 
-{inspect.getsource(honest)}
+{inspect.getsource(correct)}
 """
 CALLED = """
 def attention(query, key, value, *, mask=None, causal=False, scale=None):
     calls.append(1)
     {when}
-    return honest(query, key, value, mask=mask, causal=causal, scale=scale)
+    return correct(query, key, value, mask=mask, causal=causal, scale=scale)
 """
 # When harm is done: the source of the adapter, in which ``harm`` is defined.
 MOMENTS = {
-    "at import": "harm()\nattention = honest\n",
+    "at import": "harm()\nattention = correct\n",
     "when it is looked up": (
-        "def __getattr__(name):\n    if name != 'attention':\n        raise AttributeError(name)\n    harm()\n    return honest\n"
+        "def __getattr__(name):\n    if name != 'attention':\n        raise AttributeError(name)\n    harm()\n"
+        "    return correct\n"
     ),
     "when its signature is read": (
         "class Attention:\n    __name__ = 'attention'\n    @property\n    def __signature__(self):\n        harm()\n"
-        "        return inspect.signature(honest)\n    def __call__(self, *given, **named):\n"
-        "        return honest(*given, **named)\n\nattention = Attention()\n"
+        "        return inspect.signature(correct)\n    def __call__(self, *given, **named):\n"
+        "        return correct(*given, **named)\n\nattention = Attention()\n"
     ),
     "in the first call": CALLED.format(when="len(calls) == 1 and harm()"),
     "in the fifth call": CALLED.format(when="len(calls) == 5 and harm()"),
@@ -48,8 +49,8 @@ MOMENTS = {
     "beside the items": CALLED.format(
         when="if len(calls) == 1: threading.Thread(target=lambda: (time.sleep(0.02), harm()), daemon=True).start()"
     ),
-    "at exit": "atexit.register(harm)\nattention = honest\n",
-    "when it is destroyed": "class Last:\n    def __del__(self):\n        harm()\n\nlast = Last()\nattention = honest\n",
+    "at exit": "atexit.register(harm)\nattention = correct\n",
+    "when it is destroyed": "class Last:\n    def __del__(self):\n        harm()\n\nlast = Last()\nattention = correct\n",
     "in a child": CALLED.format(when="if len(calls) == 1 and os.fork() == 0:\n        try: harm()\n        finally: os._exit(0)"),
 }
 LOADING = ("at import", "when it is looked up", "when its signature is read")
@@ -69,14 +70,14 @@ CROSSED = (
 
 @dataclass(frozen=True)
 class Attack:
-    """``source`` defines ``attention``. Its items have outcomes of ``due``, at least one of ``some`` where there are such; the
-    run ends with one of ``codes``, of which 2 says that it could not be loaded."""
+    """``source`` defines ``attention``. Its items have outcomes of ``expected``, at least one of ``some`` where there are such;
+    the run ends with one of ``codes``, of which 2 says that it could not be loaded."""
 
     kind: str
     deed: str
     moment: str
     source: str
-    due: frozenset[str]
+    expected: frozenset[str]
     some: frozenset[str] = frozenset()
     codes: frozenset[int] = frozenset({0, 1})
 
@@ -121,25 +122,25 @@ def _deed(kind: str, deed: str, body: str, moment: str) -> Attack:
 
 def _states() -> Iterator[Attack]:
     """What is done to the process, and what is printed."""
-    for kind, due in (("streams", ANYTHING), ("harmless", RIGHT), ("patches", ANYTHING), ("prints", RIGHT)):
+    for kind, expected in (("streams", ANYTHING), ("harmless", RIGHT), ("patches", ANYTHING), ("prints", RIGHT)):
         for deed, body in getattr(actions, kind.upper()).items():
             for moment in ("at import", "in the first call"):
-                codes = {0} if due is RIGHT else {0, 1, 2} if moment in LOADING else {0, 1}
+                codes = {0} if expected is RIGHT else {0, 1, 2} if moment in LOADING else {0, 1}
                 codes |= {2} if deed in UNLOADABLE else set()
-                yield Attack(kind, deed, moment, _source(body, moment), due, codes=frozenset(codes))
+                yield Attack(kind, deed, moment, _source(body, moment), expected, codes=frozenset(codes))
 
 
 def _answers() -> Iterator[Attack]:
     """What is returned; a subclass of an array that holds the right numbers may be taken for one."""
     wrong = frozenset({"ERROR", "WRONG_DTYPE", "WRONG_SHAPE", "WRONG_VALUE", "NONFINITE", "CRASH", "TIMEOUT", "SKIPPED"})
     for deed, expression in actions.RETURNS.items():
-        body = f"output = honest(query, key, value, mask=mask)\n    return {expression}\n"
+        body = f"output = correct(query, key, value, mask=mask)\n    return {expression}\n"
         yield Attack("returns", deed, "always", _returning(body), wrong | RIGHT, wrong, frozenset({1}))
-    body = "output = honest(query, key, value, mask=mask)\n    return output.view(Odd)\n"
+    body = "output = correct(query, key, value, mask=mask)\n    return output.view(Odd)\n"
     for deed, method in actions.SUBCLASSES.items():
         head = f"{HEAD}\nOdd = type('Odd', (np.ndarray,), {{'{deed}': {method}}})\n"
         yield Attack("returns", f"array with its own {deed}", "always", _returning(body, head), wrong | RIGHT)
-    body = "return np.ma.masked_array(honest(query, key, value, mask=mask), mask=True)\n"
+    body = "return np.ma.masked_array(correct(query, key, value, mask=mask), mask=True)\n"
     yield Attack("returns", "masked array", "always", _returning(body), wrong | RIGHT)
 
 
@@ -149,7 +150,7 @@ def _returning(body: str, head: str = HEAD) -> str:
 
 def _turns() -> Iterator[Attack]:
     """Wrong at times, and what is done to arguments and to outputs that were returned."""
-    right, wrong = "honest(query, key, value, mask=mask)", "honest(query, key, value, mask=mask) * 0 + 1"
+    right, wrong = "correct(query, key, value, mask=mask)", "correct(query, key, value, mask=mask) * 0 + 1"
     of_values = frozenset({"WRONG_VALUE", "NONDETERMINISTIC"})
     for deed, condition in {
         "in the first call": "len(calls) == 1", "in the first twenty calls": "len(calls) <= 20",

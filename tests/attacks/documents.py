@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from conformance.cases import golden
-from conformance.cases.golden_files import json_to_bytes, read_json, read_tensors, tensors_to_bytes
+from conformance.values import golden
+from conformance.values.golden_files import json_to_bytes, read_json, read_tensors, tensors_to_bytes
 from tests.attacks.records import ANY, REFUSED, Damaged
 from tests.attacks.texts import TEXTS
 
@@ -131,7 +131,7 @@ def damaged_golden(draw: Draw) -> GoldenFolder:
     document, tensors = golden_halves()
     content = json_to_bytes(document)
     half = draw(st.sampled_from(("field", "text", "json", "json", "tensors", "tensors", "header", "deep")))
-    due = ANY
+    expected = ANY
     if half in ("field", "text", "deep"):
         document = json.loads(content)
         inner: Any = document
@@ -149,8 +149,8 @@ def damaged_golden(draw: Draw) -> GoldenFolder:
         tensors = _changed(draw, tensors)
     else:
         size = draw(st.sampled_from((0, 1, 2**31, 2**63 - 1, 2**64 - 1, len(tensors), 100)))
-        tensors, due = size.to_bytes(8, "little") + tensors[8:], REFUSED
-    return GoldenFolder(Damaged(f"golden: {half}", content, due), tensors)
+        tensors, expected = size.to_bytes(8, "little") + tensors[8:], REFUSED
+    return GoldenFolder(Damaged(f"golden: {half}", content, expected), tensors)
 
 
 def _changed(draw: Draw, content: bytes) -> bytes:

@@ -18,15 +18,15 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from conformance.cases import golden
 from conformance.cases.random import WITHOUT_CONSTANTS
 from conformance.expectations import load, load_skips
 from conformance.specification import conventions, requirements
+from conformance.values import golden
 from tests.attacks.documents import damaged_golden, damaged_skips, damaged_toml, golden_halves
 from tests.attacks.records import Damaged, damaged_records, first_shard, undamaged, whole
 from tests.attacks.sandbox import OUT, Ending, Sandbox
 
-DUE = 24_000  # of which more than 20,000 are different
+EXPECTED = 24_000  # of which more than 20,000 are different
 FILE, OTHER = "records.jsonl", "other.jsonl"
 # Commands on a damaged record file; those that are read in whole for all, those that draw for one in FEW.
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -69,8 +69,8 @@ class Found:
 
     def note(self, command: str, damaged: Damaged, ending: Ending, faults: list[str]) -> None:
         self.endings[command, "raised" if ending.code is None else str(ending.code)] += 1
-        if ending.code is not None and ending.code not in damaged.due:
-            faults = [*faults, f"code {ending.code}, where {sorted(damaged.due)} is due: {_family(damaged.kind)}"]
+        if ending.code is not None and ending.code not in damaged.expected:
+            faults = [*faults, f"code {ending.code}, where {sorted(damaged.expected)} is expected: {_family(damaged.kind)}"]
         for fault in dict.fromkeys(faults):
             self.faults[command, fault] += 1
             self.samples.setdefault((command, fault), damaged)
@@ -162,8 +162,8 @@ class _Records:
     def _run(self, command: str, damaged: Damaged) -> tuple[Ending, list[str]]:
         ending, faults = self.sandbox.run((COMMANDS | DRAWING)[command], ACTION)
         whole_read = "--partial" not in command and command not in ("merge", "action that merges", "badge, one")
-        due = damaged if whole_read else Damaged(damaged.kind, damaged.content)
-        self.found.note(command, due, ending, faults)
+        expected = damaged if whole_read else Damaged(damaged.kind, damaged.content)
+        self.found.note(command, expected, ending, faults)
         return ending, faults
 
 
@@ -231,7 +231,7 @@ READERS: dict[str, tuple[Callable[[], st.SearchStrategy[Any]], Callable[[Sandbox
 
 
 if __name__ == "__main__":
-    result = attack(int(sys.argv[1]) if sys.argv[1:] else DUE, os.cpu_count() or 1)
+    result = attack(int(sys.argv[1]) if sys.argv[1:] else EXPECTED, os.cpu_count() or 1)
     print(*result.lines(), sep="\n")
     if sys.argv[2:]:
         keep(result, Path(sys.argv[2]))

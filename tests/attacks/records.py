@@ -13,11 +13,11 @@ from typing import Any
 import jsonschema
 from hypothesis import strategies as st
 
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Counts, Growth, Line, Picture
 from conformance.records.schema import published
 from conformance.records.unrun import Block, Branch, Function, Unrun
-from conformance.verdict import Outcome
+from conformance.system.exit_codes import ExitCode
 from tests.attacks.texts import NO_NUMBERS, NUMBERS, TEXTS, VALUES
 from tests.support import runs
 
@@ -29,17 +29,17 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass(frozen=True)
 class Damaged:
-    """A file: ``kind`` is how it was damaged, ``due`` the exit codes with which a command that reads it may end."""
+    """A file: ``kind`` is how it was damaged, ``expected`` the exit codes with which a command that reads it may end."""
 
     kind: str
     content: bytes
-    due: frozenset[int] = ANY
+    expected: frozenset[int] = ANY
 
 
 def lines_of(shard: str = "") -> tuple[Line, ...]:
     """A run of two implementations with a record of every kind."""
     wrong: dict[str, Any] = {"outcome": Outcome.WRONG_VALUE, "status": "unexpected", "counts": Counts(designed=5, failed=2)}
-    again = "attention-conformance repro 'attention …' --implementation flawed"
+    again = "attention-conformance reproduce 'attention …' --implementation flawed"
     cells = ((1.0, math.nan), (0.5, math.inf))
     picture = Picture(
         head=(0, 1), size=(2, 2), rows=(0, 1), columns=(0, 1), got=cells, want=cells, r=cells, keys=(0, 1), visible=("#.", "##")
@@ -69,7 +69,7 @@ def lines_of(shard: str = "") -> tuple[Line, ...]:
         runs.diagnosis("flawed"),
         Unrun(implementation="flawed", files=("mine.py",), blocks=(Block(file="mine.py", first=3, last=4, condition="if x"),),
               branches=(Branch(file="mine.py", line=7, condition="if y", answer=True),),
-              functions=(Function(file="mine.py", name="other", first=9, last=12),), problems=5, due=9),
+              functions=(Function(file="mine.py", name="other", first=9, last=12),), problems=5, expected=9),
     )  # fmt: skip
 
 
@@ -188,8 +188,8 @@ def lines_of_another(draw: Draw) -> Damaged:
     place = draw(st.integers(1, len(lines) - 2))
     field, name = draw(st.sampled_from((("implementation", "another"), ("requirement", "ATT-OUT-999"))))
     changed = re.sub(rf'"{field}":"[^"]*"', f'"{field}":"{name}"', lines[place], count=1)
-    due = ANY if changed == lines[place] else REFUSED
-    return Damaged("lines of another", whole([*lines[:place], changed, *lines[place + 1 :]]), due)
+    expected = ANY if changed == lines[place] else REFUSED
+    return Damaged("lines of another", whole([*lines[:place], changed, *lines[place + 1 :]]), expected)
 
 
 # Fields
@@ -329,8 +329,8 @@ def footers_that_lie(draw: Draw) -> Damaged:
     else:
         most = footer["unexpected"]
         footer["unexpected"] = draw(st.integers(0, most - 1)) if what.startswith("fewer") else most + draw(st.integers(1, 10**9))
-    due = ANY if what == "unexpected" else REFUSED  # what is neither offered nor declared counts besides
-    return Damaged(f"footer that lies: {what}", whole([*lines, json.dumps(footer)]), due)
+    expected = ANY if what == "unexpected" else REFUSED  # what is neither offered nor declared counts besides
+    return Damaged(f"footer that lies: {what}", whole([*lines, json.dumps(footer)]), expected)
 
 
 def joined_with_another(draw: Draw) -> Damaged:

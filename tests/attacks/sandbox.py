@@ -19,7 +19,7 @@ import click
 from click.testing import CliRunner
 
 from conformance.cli import Commands, main
-from conformance.exit_codes import ExitCode
+from conformance.system.exit_codes import ExitCode
 from tests.attacks.texts import MARKUP, ROOT
 
 LONGEST_SENTENCE = 2_000  # characters; nobody reads more, and a hostile file may be of any length

@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from conformance.errors import UsageError
-from conformance.exit_codes import ExitCode
 from conformance.records import Item, Run, read_records
+from conformance.system.exit_codes import ExitCode
 from tests.attacks.adapters import CALLED, HEAD, Attack, corpus
 from tests.attacks.sandbox import CONTROLS, lines_of_output
 
@@ -132,7 +132,7 @@ def _of_token(token: str) -> Iterator[tuple[int, str]]:
 
 def _of_end(attack: Attack, code: int, output: str, errors: str, folder: Path) -> Iterator[str]:
     if code not in attack.codes:
-        yield f"exit code {code}, due is {' or '.join(map(str, sorted(attack.codes)))}"
+        yield f"exit code {code}, expected {' or '.join(map(str, sorted(attack.codes)))}"
     yield from _of_output(output, errors, broken=attack.kind == "patches")
     if code not in {int(one) for one in ExitCode}:
         return
@@ -171,7 +171,7 @@ def _of_records(attack: Attack, code: int, run: Run) -> Iterator[str]:
     own = {item.requirement: item for item in run.items if item.implementation == "hostile.py:attention"}
     if code != ExitCode.INCONCLUSIVE:
         yield from _of_counts(run, own.values())
-    wrong = {name: str(item.outcome) for name, item in own.items() if str(item.outcome) not in attack.due}
+    wrong = {name: str(item.outcome) for name, item in own.items() if str(item.outcome) not in attack.expected}
     if wrong:
         told = next(item for item in own.values() if item.requirement in wrong)
         yield f"its own outcomes {sorted(set(wrong.values()))}: {told.reason[:160]}"
@@ -251,7 +251,7 @@ def main() -> int:
             print(f"{trial.attack.name} ({trial.seconds:.1f} s)", *told, sep="\n", flush=True)
     minutes = (time.monotonic() - began) / 60
     endings = ", ".join(f"{number} × {code}" for code, number in sorted(codes.items()))
-    print(f"{len(chosen)} hostile implementations, {wrong} not as due, in {minutes:.1f} minutes; {endings}")
+    print(f"{len(chosen)} hostile implementations, {wrong} not as expected, in {minutes:.1f} minutes; {endings}")
     return int(bool(wrong))
 
 

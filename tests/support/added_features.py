@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from conformance import features
-from conformance.cases import golden
 from conformance.features import Feature
-from conformance.inputs import Arguments
 from conformance.oracle.stages import stages
 from conformance.problem import Problem
+from conformance.problem.inputs import Arguments
+from conformance.values import golden
 
 
 @contextmanager

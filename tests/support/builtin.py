@@ -6,14 +6,13 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from conformance import registry
-from conformance.adapter import Implementation, Surrounds
+from conformance.adapter import Implementation, Surrounds, registry
 from conformance.errors import Unsupported
-from conformance.harness import Subject
-from conformance.inputs import Weights
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
+from conformance.judging.verdict import Outcome
 from conformance.problem import parse
-from conformance.verdict import Outcome
+from conformance.problem.inputs import Weights
 
 ALL = registry.builtin()
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from conformance import registry
-from conformance.adapter import Clock
+from conformance.adapter import Clock, registry
 
 NUMPY = registry.frameworks()["numpy"]
 

@@ -3,17 +3,17 @@
 import numpy as np
 
 from conformance.adapter import Implementation, Support
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.problem import parse
-from conformance.timing.contest import Effort, Shape, contest
+from conformance.timing.contest import StoppingRule, TimedProblem, contest
 from conformance.timing.rates import SIZES, Rates
-from tests.fakes import honest
+from tests.fakes import correct
 from tests.support.clocks import Clocked
 
 TINY = parse("attention batch=1 heads=2 length=6 width=4 dtype=float32 values=spread.1#0")
-SHAPE = Shape("gqa", "tiny", TINY)
-BRIEF = Effort(least=4, most=9, seconds=1e9, precision=0.01)
+SHAPE = TimedProblem("gqa", "tiny", TINY)
+BRIEF = StoppingRule(least=4, most=9, seconds=1e9, precision=0.01)
 
 
 class Told:
@@ -45,7 +45,7 @@ class Differentiating(Clocked):
         return lambda arrays, cotangent: (function(*arrays), tuple(np.zeros_like(array) for array in arrays))
 
 
-def contender(name, times, function=honest, kind=Clocked, **settings):
+def contender(name, times, function=correct, kind=Clocked, **settings):
     return Implementation(name, function, Support(), kind(Told(times, **settings)))
 
 

@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from conformance import registry
-from conformance.adapter import Implementation, Support
+from conformance.adapter import Implementation, Support, registry
 from conformance.diagnosis import Diagnosis, diagnose
 from conformance.diagnosis.choice import varied
 from conformance.faults import catalogue
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.problem import Problem
 from conformance.specification import requirements
 from tests.support.commands import run_command
@@ -44,7 +43,11 @@ def problems() -> tuple[Problem, ...]:
     """Some designed problems of attention, as different as they come, and all those with very low scores."""
     plain = [r for r in requirements().values() if r.operation == "attention" and r.judges_values]
     designed = [problem for requirement in plain for problem in requirement.designed()]
-    low = [problem for problem in designed if problem.mask and any(edit.name == "low-visible" for edit in problem.edits)]
+    low = [
+        problem
+        for problem in designed
+        if problem.mask and any(transformation.name == "low-visible" for transformation in problem.transformations)
+    ]
     return tuple(dict.fromkeys([*varied(designed, 150), *low]))
 
 

@@ -1,6 +1,6 @@
 """Entries of expectation files, and the words for what they speak of."""
 
-from conformance.verdict import Outcome
+from conformance.judging.verdict import Outcome
 from tests.support import runs
 
 OUT, NUM = "ATT-OUT-001", "ATT-NUM-002"

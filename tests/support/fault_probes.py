@@ -5,18 +5,18 @@ from functools import cache
 
 import numpy as np
 
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
 from conformance.features import every_feature
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.judging.verdict import Outcome, judge
 from conformance.oracle import expect
 from conformance.oracle.stages import added_keys
 from conformance.problem import Problem
+from conformance.problem.inputs import AttentionInputs, Inputs
+from conformance.problem.visibility import visible_pairs
 from conformance.specification import requirements
 from conformance.specification.build import attention, joined, multi_head
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
-from conformance.visibility import visible_pairs
 
 _FORMS = ("qk", "b11k", "b1qk", "1hqk", "bhqk", "bhq1")
 PROBLEMS: dict[str, list[Problem]] = {
@@ -27,7 +27,7 @@ PROBLEMS: dict[str, list[Problem]] = {
         attention("square", mask="random.1:b1qk#2"),
         attention("wide", mask="left-padding.1:b11k#48"),
         attention("tile", mask="random.1:b1qk#3"),
-        attention("wide", mask="left-padding.1:b11k#48", edits=("loud-hidden.1*100.0#0",)),
+        attention("wide", mask="left-padding.1:b11k#48", transformations=("loud-hidden.1*100.0#0",)),
         attention("wide", mask="random.1:bhqk#4", bias="gaussian.1:qk#4"),
         *(attention("wide", bias=f"gaussian.1:{form}#5") for form in _FORMS),
         attention("wide", bias="holes.1:bhqk#6"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from conformance.faults import kinds
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 
 
 def of_kinds(*names: str, where: Callable[[Fault], bool] = lambda fault: True) -> dict[str, Fault]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from conformance.judging.verdict import Outcome
 from conformance.records import Growth, Line, RequirementEntry, Unrun
-from conformance.verdict import Outcome
 from tests.support import runs
 
 # What a terminal obeys, what reorders or hides text, what CIs take for commands, what markup and spreadsheets read.

@@ -3,8 +3,8 @@
 from conformance.adapter import Implementation
 from conformance.checks.items import Effort, ItemResult, ItemRun
 from conformance.expectations import ImplementationExpectations
-from conformance.harness import Subject
-from conformance.judging import Judge
+from conformance.harness.subject import Subject
+from conformance.judging.judge import Judge
 from conformance.specification import requirements
 
 EFFORT = Effort(examples=6, free=True, seed=1)

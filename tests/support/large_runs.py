@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from conformance.accuracy import Accuracy
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import Counts, Growth, Line, Picture
-from conformance.verdict import Outcome
+from conformance.records.accuracy import Accuracy
+from conformance.system.exit_codes import ExitCode
 from tests.support import runs
 
 AREAS = {"OUT": 40, "SCALE": 15, "MASK": 45, "HEAD": 30, "NUM": 10, "POS": 10}
@@ -19,7 +19,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 CONVENTIONS = ("ALIGNMENT", "EMPTY-ROW", "NAN-BEHIND-MASK-K", "NAN-BEHIND-MASK-V", "POLARITY", "ZERO-SCALE")
 SHAPES = ("short", "prefill", "decode", "grouped")
 LENGTHS = (256, 512, 1024, 2048)
-MESSAGE = "At (1, 2, 3, 0): got 0.5784589052200317, want 0.6973021215513938, budget 1.1e-06, r = 1.09e+05."
+MESSAGE = "At (1, 2, 3, 0): got 0.5784589052200317, expected 0.6973021215513938, budget 1.1e-06, r = 1.09e+05."
 FAILING = (Outcome.WRONG_VALUE, Outcome.WRONG_VALUE, Outcome.NONFINITE, Outcome.ERROR)
 
 
@@ -63,7 +63,7 @@ def _item(dice: np.random.Generator, requirement: str, name: str, cases: int, sh
             text=f"{text} values=spread.1#{dice.integers(1 << 20)}",
             status=status if wrong else "expected", r=float(10 ** dice.uniform(0.1, 8)) if wrong else 0.3,
             message=MESSAGE if wrong else "",
-            repro=f"attention-conformance repro '{text}' --implementation {name}" if wrong else "",
+            repro=f"attention-conformance reproduce '{text}' --implementation {name}" if wrong else "",
             picture=_picture(dice, 12) if wrong and outcome is Outcome.WRONG_VALUE else None,
         )  # fmt: skip
 

@@ -2,16 +2,16 @@
 
 from functools import cache
 
-from conformance.checks.empty_rows import judge_empty_rows
+from conformance.checks.fully_masked_rows import judge_fully_masked_rows
 from conformance.errors import ProblemError
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
-from conformance.inputs import Inputs
+from conformance.judging.verdict import Outcome, judge
 from conformance.oracle import Expected, expect
 from conformance.problem import AttentionProblem, Problem
+from conformance.problem.inputs import Inputs
 from conformance.specification.build import attention, joined, multi_head
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
 
 _PROFILE = {"float64": "strict", "float32": "strict", "float16": "inner32", "bfloat16": "inner32"}
 _PADDING = "right-padding.1:b11k#47"
@@ -19,8 +19,8 @@ _PADDING = "right-padding.1:b11k#47"
 
 def _low(score: float, scale: float | None = None) -> list[AttentionProblem]:
     """Visible scores near ``score`` under the default scale, hidden keys with a large V."""
-    edits = (f"low-visible.1*{score!r}#0", "hidden-value.1#0")
-    return attention("wide", values="spread.1#1", mask=_PADDING, edits=edits, scale=scale)
+    transformations = (f"low-visible.1*{score!r}#0", "hidden-value.1#0")
+    return attention("wide", values="spread.1#1", mask=_PADDING, transformations=transformations, scale=scale)
 
 
 _PROBLEMS: dict[str, list[Problem]] = {
@@ -36,14 +36,14 @@ _PROBLEMS: dict[str, list[Problem]] = {
         attention("decode", values="spread.1#1"),
         attention("value-width", values="spread.1#1"),
         attention("grouped", values="spread.1#1"),
-        attention("wide", values="spread.1#7", edits=("zero-channels.1#0",)),
-        attention("wide", values="gaussian.1#14", edits=("value-between.1*30000.0#14",)),
+        attention("wide", values="spread.1#7", transformations=("zero-channels.1#0",)),
+        attention("wide", values="gaussian.1#14", transformations=("value-between.1*30000.0#14",)),
         attention("wide", values="offset.1*200.0#15"),
         attention("wide", values="offset.1*100000.0#21"),
         attention("wide", values="all-low.1*-200.0#16"),
         attention("wide", values="gaussian.1*10000.0#18"),
         attention("wide", values="large-products.1*100000.0#23"),
-        attention("wide", values="gaussian.1#25", scale=2.0, edits=("perturb-query.1#16",)),
+        attention("wide", values="gaussian.1#25", scale=2.0, transformations=("perturb-query.1#16",)),
         *(attention("wide", values="gaussian.1#8", scale=scale) for scale in (0.1, 1.0, 2.5, -2.0)),
         attention("wide", values="gaussian.1*2048.0#11", scale=0.0002),
         attention("wide", values="gaussian.1#8", scale=0.1, mask="random.1:b1qk#8"),
@@ -55,7 +55,7 @@ _PROBLEMS: dict[str, list[Problem]] = {
         attention("grouped", values="gaussian.1#8", scale=0.1),
         attention("wide", values="gaussian.1#8", bias="gaussian.1:qk#8"),
         attention("wide", values="spread.1#1", mask="random.1:b1qk#1"),
-        attention("wide", values="spread.1#1", mask="left-padding.1:b11k#48", edits=("loud-hidden.1*100.0#0",)),
+        attention("wide", values="spread.1#1", mask="left-padding.1:b11k#48", transformations=("loud-hidden.1*100.0#0",)),
         attention("square", values="spread.1#1", causal="top-left"),
         attention("wide", values="spread.1#1", key_lengths=(5, 11)),
         *(_low(score) for score in (-2e4, -1e6, -1e10, -1e22)),
@@ -67,7 +67,7 @@ _PROBLEMS: dict[str, list[Problem]] = {
         multi_head("square", values="gaussian.1*60.0#46"),
         multi_head("square", values="gaussian.1#1", mask="random.1:b1qk#1"),
         *(
-            multi_head("square", mask=_PADDING, edits=(f"low-visible.1*{score!r}#0", "loud-hidden.1#0"))
+            multi_head("square", mask=_PADDING, transformations=(f"low-visible.1*{score!r}#0", "loud-hidden.1#0"))
             for score in (-2e4, -1e10, -1e22)
         ),
     ),
@@ -97,11 +97,13 @@ def tried(problem: Problem) -> tuple[Inputs, bytes, Expected]:
 
 
 def shows(fault: Fault, problem: Problem) -> bool:
-    """Whether the output is beyond the error budget of a precise implementation, or no answer in rows that see no key."""
+    """Whether the output is beyond the error budget of a precise implementation, or no answer in fully masked rows."""
     inputs, _, expected = tried(problem)
     output = fault.output(inputs)
-    in_empty_rows = "ATT-MASK-043" in fault.requirements and judge_empty_rows(output, inputs).outcome is not Outcome.PASS
-    return in_empty_rows or judge(output, expected).outcome is not Outcome.PASS
+    in_fully_masked_rows = (
+        "ATT-MASK-043" in fault.requirements and judge_fully_masked_rows(output, inputs).outcome is not Outcome.PASS
+    )
+    return in_fully_masked_rows or judge(output, expected).outcome is not Outcome.PASS
 
 
 def assert_shows_where_it_can(fault: Fault) -> None:

@@ -5,17 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from conformance.accuracy import Accuracy, AccuracyEntry
-from conformance.exit_codes import ExitCode
+from conformance.judging.verdict import Outcome
 from conformance.records import (
     SCHEMA_VERSION,
     Case,
-    Convention,
+    ConventionResult,
     Counts,
-    Diagnosis,
+    DiagnosisRecord,
     DtypeResult,
     Environment,
-    Explanation,
+    ExplanationRecord,
     Header,
     ImplementationEntry,
     Item,
@@ -27,7 +26,8 @@ from conformance.records import (
     Timing,
     read_records,
 )
-from conformance.verdict import Outcome
+from conformance.records.accuracy import Accuracy, AccuracyEntry
+from conformance.system.exit_codes import ExitCode
 
 LINUX = Environment(
     python="3.11.7",
@@ -134,11 +134,11 @@ def accuracy(*values: float, dtype: str = "float32", profile: str = "strict") ->
     return made.entries()
 
 
-def convention(implementation: str = "fine", identifier: str = "CON-EMPTY-ROW", **changes: Any) -> Convention:
+def convention(implementation: str = "fine", identifier: str = "CON-EMPTY-ROW", **changes: Any) -> ConventionResult:
     wrong = changes.get("agrees") is False
     status = "unexpected" if wrong else "expected"
     defaults: dict[str, Any] = {"declared": "zeros", "observed": "zeros", "agrees": True, "status": status}
-    return Convention(id=identifier, implementation=implementation, **{**defaults, **changes})
+    return ConventionResult(id=identifier, implementation=implementation, **{**defaults, **changes})
 
 
 def timing(implementation: str = "fine", shape: str = "decode", **changes: Any) -> Timing:
@@ -173,16 +173,16 @@ def self_comparison(ratio: float = 1.0, implementation: str = "fine", **changes:
     return SelfComparison(implementation=implementation, ratio=ratio, **{**defaults, **changes})
 
 
-def explanation(**changes: Any) -> Explanation:
+def explanation(**changes: Any) -> ExplanationRecord:
     sentence = "matches fault scale-missing on 3 of 3 failing and 0 contradicting cases of 9 that pass, r ≤ 0.2: does not scale."
     defaults: dict[str, Any] = {
-        "sign": "values", "faults": ("scale-missing",), "explained": 3, "failing": 3, "passing": 9, "fresh": 2, "r": 0.15,
+        "symptom": "values", "faults": ("scale-missing",), "explained": 3, "failing": 3, "passing": 9, "fresh": 2, "r": 0.15,
         "sentence": sentence,
     }  # fmt: skip
-    return Explanation(**{**defaults, **changes})
+    return ExplanationRecord(**{**defaults, **changes})
 
 
-def diagnosis(implementation: str = "flawed", **changes: Any) -> Diagnosis:
+def diagnosis(implementation: str = "flawed", **changes: Any) -> DiagnosisRecord:
     defaults: dict[str, Any] = {
         "explanations": (explanation(),),
         "remarks": ("no known fault explains 1 failing cases with an exception.",),
@@ -190,7 +190,7 @@ def diagnosis(implementation: str = "flawed", **changes: Any) -> Diagnosis:
         "passing": 9,
         "seconds": 1.5,
     }
-    return Diagnosis(implementation=implementation, **{**defaults, **changes})
+    return DiagnosisRecord(implementation=implementation, **{**defaults, **changes})
 
 
 def write(path: Path, *records: Line, exit_code: ExitCode | None = ExitCode.AS_EXPECTED) -> Path:

@@ -5,13 +5,13 @@ from functools import cache
 
 import numpy as np
 
-from conformance.faults.model import Fault
+from conformance.faults.fault import Fault
 from conformance.faults.steps import compute
-from conformance.inputs import Inputs
+from conformance.judging.verdict import Outcome, judge
 from conformance.oracle import Expected, expect
 from conformance.problem import Problem
+from conformance.problem.inputs import Inputs
 from conformance.values import materialise
-from conformance.verdict import Outcome, judge
 
 
 @cache
@@ -22,13 +22,13 @@ def tried(problem: Problem) -> tuple[Inputs, np.ndarray]:
 
 
 @cache
-def due(problem: Problem) -> Expected:
+def expected(problem: Problem) -> Expected:
     return expect(tried(problem)[0], "strict")
 
 
 def shows(fault: Fault, problem: Problem) -> bool:
     """Whether the fault's output is beyond the budget of the right one."""
-    return judge(fault.output(tried(problem)[0]), due(problem)).outcome is not Outcome.PASS
+    return judge(fault.output(tried(problem)[0]), expected(problem)).outcome is not Outcome.PASS
 
 
 def assert_shows_only_where_it_can(fault: Fault, problems: Sequence[Problem]) -> None:

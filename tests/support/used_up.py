@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from conformance.inputs import AttentionInputs, Inputs
+from conformance.numerics.profiles import Roundoffs
 from conformance.oracle import attention, multihead, truth_of
-from conformance.oracle.profiles import Roundoffs
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 Array = np.ndarray
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "budget.md"

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from conformance.inputs import MultiHeadInputs, SinusoidalInputs, Weights
 from conformance.oracle import budget, truth_of
+from conformance.problem.inputs import MultiHeadInputs, SinusoidalInputs, Weights
 from tests.support.used_up import HALF, Row, U, Use, bound, dot_error, moved
 from tests.support.used_up_scores import _but
 

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from conformance.oracle.profiles import roundoffs
+from conformance.numerics.profiles import roundoffs
 from tests.support.used_up import HALF, Row, Use, bound, moved, one_head
 from tests.support.used_up_scores import OPPOSITE, _but
 
@@ -13,13 +13,13 @@ LONG = np.float32(1.0 + np.arange(1 << 16) * 2.0**-16 + 64 * 2.0**-23)  # factor
 def _scores_twice() -> Use:
     inputs = one_head([[1.0]], [[1.0], [1.0]], OPPOSITE, "float16", scale=1.0)
     off = (1.0 + HALF) ** 2 - 1.0
-    whole = bound(inputs, _but(scores=roundoffs("eager", "float16").scores)).item()
+    whole = bound(inputs, _but(scores=roundoffs("unfused", "float16").scores)).item()
     return Use(moved([1.0, 1.0], [off, -off], [1.0, -1.0]), whole, 2.0 * HALF)
 
 
 def _weights_twice() -> Use:
     inputs = one_head([[0.0]], np.zeros((8, 1)), np.tile(OPPOSITE, (4, 1)), "float16")
-    whole = bound(inputs, _but(probabilities=roundoffs("eager", "float16").probabilities)).item()
+    whole = bound(inputs, _but(probabilities=roundoffs("unfused", "float16").probabilities)).item()
     return Use((1.0 + HALF) ** 2 - 1.0, whole, 6.0 * HALF / np.sqrt(8.0))
 
 
@@ -52,9 +52,9 @@ def _short_products() -> Use:
 
 
 ROWS = (
-    Row("u_s = 2u of `eager`, `low` and `fused_qk`", "product and scaled product", "both rounded up, or down", _scores_twice),
+    Row("u_s = 2u of `unfused`, `low` and `fused_qk`", "product and scaled product", "both rounded up, or down", _scores_twice),
     Row(
-        "u_p = 2u of `eager` and `low`",
+        "u_p = 2u of `unfused` and `low`",
         "exponential and quotient",
         "8 weights rounded twice as their values hurt",
         _weights_twice,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from conformance.dtypes import float_type
+from conformance.numerics.dtypes import float_type
+from conformance.numerics.profiles import Roundoffs
 from conformance.oracle import budget
-from conformance.oracle.profiles import Roundoffs
 from tests.support.used_up import HALF, NOTHING, Row, U, Use, bound, dot_error, moved, one_head, weights_of
 
 TAU = 2.0**-126
@@ -65,7 +65,7 @@ def _product_below_float16() -> Use:
     query, key = np.float16(1.5), np.float16(3 * 2.0**-24)
     off = abs(float(query * key) - float(query) * float(key))
     rows = np.array([[float(query)]])
-    keys = budget.Numbers(np.array([[float(key)]]))
+    keys = budget.KeyArray(np.array([[float(key)]]))
     kind, unit = float_type("float16"), _but(accumulator=HALF)
     whole = budget.score_error(rows, keys, rows @ keys.array.T, 1.0, kind, unit).item()
     return Use(off, whole, 2.0**-25 * (1.5 + float(key)))

@@ -1,4 +1,4 @@
-/* The picture of a failure: who sees whom, what was wanted, what came, and how far it is beyond the budget. One row of cells is a
+/* The picture of a failure: who sees whom, what was expected, what came, and how far it is beyond the budget. One row of cells is a
    query in all four. */
 const SVG = "http://www.w3.org/2000/svg";
 const make = (name, attributes, ...children) => {
@@ -90,7 +90,7 @@ function drawPicture(box) {
       outlined: i * columns.length + j === worstAt,
       light: beyond,
       text: Number.isNaN(x) ? "" : brief(x),
-      title: `${rowName(i)}, column ${span(columns, j, width)}: r = ${brief(x)}, got ${brief(got[i][j])}, want ${brief(want[i][j])}`,
+      title: `${rowName(i)}, column ${span(columns, j, width)}: r = ${brief(x)}, got ${brief(got[i][j])}, expected ${brief(want[i][j])}`,
     };
   };
   const mask = (i, j) => {
@@ -105,7 +105,7 @@ function drawPicture(box) {
   panels.className = "panels";
   if (keys.length) panels.append(panel("visible keys", keys.length, keys, false, mask));
   panels.append(
-    panel("want", columns.length, columns, written, value(want, "want")),
+    panel("expected", columns.length, columns, written, value(want, "expected")),
     panel("got", columns.length, columns, written, value(got, "got")),
     panel("error ÷ budget", columns.length, columns, written, error),
   );

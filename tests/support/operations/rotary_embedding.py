@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from conformance.dtypes import float_type, round_to
-from conformance.inputs import NEEDED, Arguments
+from conformance.numerics.dtypes import float_type, round_to
+from conformance.numerics.philox import Stream
 from conformance.operations.operation import Operation
-from conformance.philox import Stream
 from conformance.problem.attention import BATCH, DTYPE, VALUES
 from conformance.problem.base import Problem, demand_size
 from conformance.problem.fields import NEEDED as NO_DEFAULT
 from conformance.problem.fields import Field, Sizes, demand
+from conformance.problem.inputs import NEEDED, Arguments
 
 _NAME, DTYPES = "rotary_embedding", ("float32", "float64")
 
@@ -121,7 +121,7 @@ class RotaryEmbedding(Operation):
         return {"zeros": 0 * shifted, "position 0": inputs.x.astype(np.float64), "shifted": shifted}
 
     def requirements(self) -> Iterator[Any]:
-        from conformance.specification.model import Requirement
+        from conformance.specification.requirement import Requirement
 
         yield Requirement(
             id="ATT-POS-901",

@@ -1,0 +1,1 @@
+"""The commands: what ``attention-conformance …`` does, one module each."""

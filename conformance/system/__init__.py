@@ -1,0 +1,1 @@
+"""The operating system and this process: files, streams, threads, signals, children, exit codes."""
