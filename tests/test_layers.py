@@ -9,7 +9,7 @@ import conformance
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors",
+    "errors renamed",
     "system",
     "numerics",
     "problem features",
