@@ -302,11 +302,10 @@ def faults(
     out: Path | None,
 ) -> ExitCode:
     """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
-    from conformance.commands import diagnose as diagnosis
     from conformance.commands import faults as command
 
     if diagnose:
-        return diagnosis.diagnose(only, out, processes)
+        return command.diagnose(only, out, processes)
     if correct:
         return command.correct(seeds, out, processes)
     return command.compare(only, out, processes) if compare else command.kill(only, matrix, out, processes, thin)
