@@ -2,7 +2,8 @@
 
 import pytest
 
-from conformance.adapter import IMPLIED_FEATURES, registry
+from conformance.adapter import registry
+from conformance.adapter.contract import IMPLIED_FEATURES
 from conformance.adapter.parameters import parameter_features
 from conformance.cases.admissible import indistinguishable
 from conformance.checks.items import Effort
