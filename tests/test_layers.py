@@ -1,6 +1,7 @@
 """The data go one way: no module imports one that comes later on it, inside functions either."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import conformance
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors",
+    "errors renamed",
     "system",
     "numerics",
     "problem features",
@@ -73,6 +74,15 @@ def test_reports_know_records_and_no_judging():
     below = {"errors", "problem", "problem.returned", "judging.verdict", "numerics.dtypes", "numerics.profiles"}
     printing = {"system.exit_codes", "system.files", "system.terminal_text"}
     assert {name for name in known if name.split(".")[0] != "records"} == below | printing
+
+
+def test_a_class_has_a_name_of_its_own():
+    places = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(PACKAGE).as_posix())
+    assert {name: there for name, there in places.items() if len(there) > 1} == {}
 
 
 def _place(module: str) -> int:

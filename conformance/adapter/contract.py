@@ -16,7 +16,7 @@ libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``al
   ``key_padding_mask`` a boolean array (batch, key length), True = attend, in place of key lengths and of masks of keys alone;
   further ones in conformance/features, a module each.
 * ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths, …)``: arrays
-  (batch, length, width), ``weights`` a ``conformance.problem.inputs.Weights`` that holds arrays of the framework; ``num_heads``
+  (batch, length, width), ``weights`` a ``conformance.Weights`` that holds arrays of the framework; ``num_heads``
   is always passed, by name.
 * ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, frequencies, x)``: ``dtype`` the framework's own dtype object;
   ``arrangement`` "interleaved" or "concatenated"; ``frequencies`` "d" or "d/2-1" (convention CON-SINUSOID-FREQUENCIES); ``x``
@@ -40,6 +40,7 @@ from conformance.numerics.profiles import FLUSHING, UNDECLARED
 from conformance.operations import operation_of
 from conformance.problem import LAYOUTS, MASK_FORMS
 from conformance.problem.returned import OUTPUT
+from conformance.renamed import profile_of_today
 
 LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
@@ -119,6 +120,9 @@ class Support:
     compiles: bool = False
     shapes: int | None = None
     sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profile", profile_of_today(self.profile))
 
     def judged_by(self, dtype: str) -> str:
         """The profile by which outputs of ``dtype`` are judged, with what the suite adds where subnormal numbers are flushed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, CAUSALITY, LENGTHS_DTYPES, Implementation, Support
+from conformance.adapter.contract import AXES, CAUSALITY, LENGTHS_DTYPES, Implementation, Support
 from conformance.adapter.own_code import SMALLEST
 from conformance.adapter.parameters import by_name, parameter_features
 from conformance.adapter.routes import WAYS

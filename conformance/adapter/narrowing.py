@@ -3,7 +3,7 @@ verdicts say so first."""
 
 from collections.abc import Iterator
 
-from conformance.adapter import Implementation, Support
+from conformance.adapter.contract import Implementation, Support
 from conformance.adapter.parameters import aliases, by_name, parameter_features
 from conformance.adapter.routes import offered_ways
 from conformance.operations import operation_of

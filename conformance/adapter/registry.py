@@ -14,7 +14,7 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
-from conformance.adapter import AXES, COLLECTIONS, Framework, Implementation, Support
+from conformance.adapter.contract import AXES, COLLECTIONS, Framework, Implementation, Support
 from conformance.adapter.support_types import of_expected_types
 from conformance.adapter.user_function import check_signature, load
 from conformance.errors import UsageError

@@ -60,7 +60,7 @@ def judge_fully_masked_rows(output: Float[Array, "b *h lq c"], inputs: Inputs, b
     first = ", ".join(f"{float(number):.6g}" for number in got[row][:3])
     return Verdict(
         Outcome.WRONG_VALUE if finite else Outcome.NONFINITE,
-        f"The row {row} sees no key and begins with {first}: neither zeros nor NaN nor a mean of V.",
+        f"The row {row} is fully masked and begins with {first}: neither zeros nor NaN nor a mean of V.",
         index=(*row, 0),
         got=float(got[(*row, 0)]),
     )

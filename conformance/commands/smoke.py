@@ -89,7 +89,9 @@ class _Trial:
         unsound = self.trial.unsound(self.base)
         if unsound:
             return CheckedLine(FAIL, what, unsound)
-        return CheckedLine(NOTE, what, f"the shape and dtype due; of the values, which `run` judges: {judgement.verdict.message}")
+        return CheckedLine(
+            NOTE, what, f"the expected shape and dtype; of the values, which `run` judges: {judgement.verdict.message}"
+        )
 
     def each(self, kind: str, names: tuple[str, ...] | list[str], make: Callable[[str], Problem | None]) -> Iterator[CheckedLine]:
         """One line for those that are sound, one for each that is not; one for each of what compiles."""
@@ -118,7 +120,7 @@ class _Trial:
             return None
         message = self.trial.explained(judgement).rstrip(".")
         forms = self._in_other_forms(name, problem) if kind == "feature" and name in ("mask", "bias") else ""
-        return CheckedLine(FAIL, f"{kind} {name}", f"{message}{forms}." if forms else f"{message}. Mend it, or {WAYS_OUT[kind]}.")
+        return CheckedLine(FAIL, f"{kind} {name}", f"{message}{forms}." if forms else f"{message}. Fix it, or {WAYS_OUT[kind]}.")
 
     def _in_other_forms(self, name: str, problem: Problem) -> str:
         """Which forms of a mask or a bias work, where it is not all that fail."""

@@ -105,10 +105,10 @@ def _nature(evidence: Evidence) -> str:
         return "outputs are NaN" if np.isnan(got).any() else "outputs are infinite"
     if not got.any():
         return "outputs are 0"
-    return next(_laws(got, want), "the error is neither proportional to what is expected nor constant")
+    return next(_relations(got, want), "the error is neither proportional to what is expected nor constant")
 
 
-def _laws(got: Array, want: Array) -> Iterator[str]:
+def _relations(got: Array, want: Array) -> Iterator[str]:
     if len(got) < 3 or not np.isfinite(want).all():
         return
     factor = float(got @ want / (want @ want)) if want.any() else 0.0

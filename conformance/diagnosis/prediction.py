@@ -214,7 +214,7 @@ def _moved(array: Array, seed: int, unit: float) -> Array:
 def _with_values(symptoms: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:
     """Adds the symptom of wrong values where an implementation with the fault would fail the problem."""
     correct = evidence.expected
-    emptied = correct.judged & ~expected.judged  # fully masked rows with the fault: what they give is a convention
+    emptied = correct.judged & ~expected.judged  # rows that the fault masks fully: what they give is a convention
     if deviation(expected, correct).max(initial=0.0) > 1.0 or emptied.any():
         symptoms = {**symptoms, "values": ""}
     return Prediction(symptoms, expected)

@@ -93,7 +93,7 @@ def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
     expected = prediction.expected
     judged = np.broadcast_to(expected.judged, wrong.shape)
     error, rest = _distance(evidence, evidence.expected), _distance(evidence, expected)
-    blank = ~judged & _blank(evidence, expected)  # as rows mostly are that see no key with the fault
+    blank = ~judged & _blank(evidence, expected)  # as rows mostly are that the fault masks fully
     decided, rest = wrong & (judged | blank), np.where(blank | _leaked(prediction, evidence), 0.0, rest)
     with np.errstate(all="ignore"):
         left = np.where(np.isfinite(error), np.minimum(rest / error, 1.0), np.where(np.isfinite(rest), 0.0, 1.0))[decided]

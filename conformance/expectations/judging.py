@@ -87,7 +87,7 @@ class ImplementationExpectations:
         return self._unknown(requirement, outcome)
 
     def unasked(self, requirement: str, lack: str) -> list[str]:
-        """A sentence for each expectation of ``requirement``, which could not be asked for want of ``lack``."""
+        """A sentence for each expectation of ``requirement``, which could not be asked, ``lack`` being what it lacks."""
         return [
             f"{self.where}, entry {entry.number}: {entry.expected.outcome} is expected of {requirement}, which is not asked, "
             f"since {lack or 'what it needs'} is not offered; remove it."

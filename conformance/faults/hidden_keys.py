@@ -83,7 +83,7 @@ def _giving(given: Callable[[AttentionInputs], Array] | float, rows: Rows = _emp
 
 
 def _spread(spoiled: Callable[[Bool[Array, "b h lq"]], Bool[Array, "#b #h #lq"]]) -> Rows:
-    """Rows that are spoiled by those that see no key."""
+    """Rows that are spoiled by fully masked ones."""
     return lambda inputs: spoiled(_empty(inputs))
 
 
@@ -148,12 +148,12 @@ FAULTS: tuple[Fault, ...] = (
     *(
         fault(f"empty-row-{name}", sentence, _giving(number, rows), MASK(33), EMPTY)
         for name, sentence, number, rows in (
-            ("spoils-head", "gives a head NaN where one of its queries sees no key", np.nan, _over(2)),
-            ("spoils-other-heads", "gives a query NaN in all heads where it sees no key in one", np.nan, _over(1)),
-            ("spoils-batch-row", "gives a batch row NaN where one of its queries sees no key", np.nan, _over(1, 2)),
-            ("spoils-tensor", "gives everything NaN where one query sees no key", np.nan, _over(0, 1, 2)),
-            ("silences-the-next", "gives 0 for the query after one that sees no key", 0.0, _spread(_after)),
-            ("silences-four", "gives 0 for four queries of which one sees no key", 0.0, _spread(_fours)),
+            ("spoils-head", "gives a head NaN where one of its rows is fully masked", np.nan, _over(2)),
+            ("spoils-other-heads", "gives a query NaN in all heads where its row is fully masked in one", np.nan, _over(1)),
+            ("spoils-batch-row", "gives a batch row NaN where one of its rows is fully masked", np.nan, _over(1, 2)),
+            ("spoils-tensor", "gives everything NaN where one row is fully masked", np.nan, _over(0, 1, 2)),
+            ("silences-the-next", "gives 0 for the row after a fully masked one", 0.0, _spread(_after)),
+            ("silences-four", "gives 0 for four rows of which one is fully masked", 0.0, _spread(_fours)),
         )
     ),
     # Fully masked rows are given what nobody means them to give

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from typing import Any
 
-from conformance.features.feature import Feature, Place
+from conformance.features.feature import Feature, ScoreIndex
 
 
 @cache
@@ -90,4 +90,15 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "Place", "every_feature", "examples", "feature", "features", "in_order", "is_first", "ordered", "unasked"]
+__all__ = [
+    "Feature",
+    "ScoreIndex",
+    "every_feature",
+    "examples",
+    "feature",
+    "features",
+    "in_order",
+    "is_first",
+    "ordered",
+    "unasked",
+]

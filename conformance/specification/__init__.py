@@ -25,7 +25,7 @@ from conformance.specification import (
 from conformance.specification.requirement import Convention, Requirement
 from conformance.specification.second_values import with_second_values
 
-SPEC_VERSION = "1.3"
+SPEC_VERSION = "1.4"
 
 # Requirements that no implementation could fail, and the convention that shows what they were about. Their ids stay taken.
 WITHDRAWN: dict[str, str] = {"ATT-HEAD-006": "CON-GROUPS-REFUSED", "ATT-HEAD-031": "CON-WIDTH-REFUSED"}

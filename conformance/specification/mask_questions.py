@@ -165,7 +165,7 @@ def _alignment(ask: Ask, problem: KeyProblem) -> str:
     last = np.zeros(length, dtype=int)
     for start in starts:
         other = ask(problem.but(transformations=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
-        still = (np.abs(other - plain) <= negligible) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
+        still = (np.abs(other - plain) <= negligible) | (np.isnan(other) & np.isnan(plain))  # a row may be fully masked
         moved = ~np.moveaxis(still, -2, 0).reshape(length, -1).all(axis=1)
         last[moved] = start
     tried = np.array([0, *starts])
@@ -250,7 +250,7 @@ _ONE_ARRAY = shaped("one array for query, key and value", "square", transformati
 MASK_CONVENTIONS: tuple[Convention, ...] = (
     Convention(
         id="CON-EMPTY-ROW",
-        question="What does a query give whose row is fully masked?",
+        question="What does a fully masked row give?",
         source="pytorch#103963; pytorch#103749; mlx#2608",
         answers={
             "zeros": "zeros, or zeros of the heads, which an output projection turns into its bias",
@@ -272,7 +272,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
     _behind_mask("V", "inf"),
     Convention(
         id="CON-EMPTY-ROW-CAUSAL",
-        question="What does a query give from which causal hides every key, alone or together with a mask?",
+        question="What does a row give that causal masks fully, alone or together with a mask?",
         source="pytorch#103963; tvm#14907; flash-attention 2.1 release notes",
         answers={
             "zeros": "zeros",
