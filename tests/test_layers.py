@@ -15,7 +15,7 @@ LAYERS = (
     "errors renamed",
     "system",
     "numerics",
-    "problem features",
+    "problem features operations",
     "values",
     "oracle",
     "specification",
@@ -49,9 +49,7 @@ PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.spl
 # What features and operations bring for later rooms, such as requirements for the specification, is made when these ask for it.
 BROUGHT = {
     "features": {"specification", "oracle", "values"},
-    "operations": {
-        *("values", "oracle", "specification", "cases", "limits", "routes", "prepared", "soak", "faults", "diagnosis"),
-    },
+    "operations": {"values", "oracle", "specification", "cases", "adapter", "harness", "soak", "faults", "diagnosis"},
 }
 
 
