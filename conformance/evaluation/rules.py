@@ -64,7 +64,7 @@ def unfused(inputs: Inputs) -> Array | None:
             steps.attend(
                 plain,
                 products=lambda query, key, scale: rounded(rounded(steps.products(query, key, 1.0)) * scale),
-                add_bias=lambda scores, given: rounded(steps.add_bias(scores, given)),
+                bias=lambda scores, given: rounded(steps.add_bias(scores, given)),
                 softmax=lambda scores: rounded(steps.softmax(scores)),
             )
         )

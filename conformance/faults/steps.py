@@ -84,6 +84,9 @@ def flow_of(
     return Flow(inputs, tensors, np.arange(query.shape[3]), float_type(inputs.query.dtype.name), query)
 
 
+OWN = {"products", "bias", "visible", "hide", "softmax", "weights", "mix"}
+
+
 def unchanged(chain: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """The stages as they are."""
     return chain
@@ -95,6 +98,7 @@ def run(flow: Flow, chain: Chain = unchanged, until: str = "", **own: Any) -> Fl
     Arrays are (b, h, lq, ·) for these functions: ``products`` (query, key, scale), ``bias`` (scores, inputs), ``visible``
     (inputs), ``hide`` (scores, visible), ``softmax`` (scores), ``weights`` (the right ones), ``mix`` (weights, value).
     """
+    assert own.keys() <= OWN, f"no stage is called so: {own.keys() - OWN}"
     for stage in chain(stages()):
         if stage.name == until:
             break
