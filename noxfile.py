@@ -138,7 +138,7 @@ def faults(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Changes one thing at a time in the central modules; quick tests must notice. What follows -- are some, as in -- verdict."""
+    """Changes one thing at a time in the central modules; quick tests must notice. Some alone: -- oracle/budget."""
     session.install("--constraint", str(CONSTRAINTS), "--editable", ".", *group("mutants"))
     session.run("python", "-m", "tests.mutants", *session.posargs)
 

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from conformance.errors import UsageError
     from conformance.interface import Judged, judge
     from conformance.judging.verdict import Outcome, Verdict
+    from conformance.problem.inputs import Weights
 
 __version__ = "0.1.0"
-__all__ = ["Judged", "Outcome", "Support", "UsageError", "Verdict", "judge"]
+__all__ = ["Judged", "Outcome", "Support", "UsageError", "Verdict", "Weights", "judge"]
 _FROM = {
     "Judged": "interface", "Outcome": "judging.verdict", "Support": "adapter", "UsageError": "errors",
-    "Verdict": "judging.verdict", "judge": "interface",
+    "Verdict": "judging.verdict", "Weights": "problem.inputs", "judge": "interface",
 }  # fmt: skip
 
 # The folders implementations/ and golden/ are packed within this package, so that they claim no name of their own. In a checkout

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from conformance import __version__
+from conformance import __version__, renamed
 from conformance.checks.run_options import (
     DEFAULT_SEED,
     FUNCTION_OPTIONS,
@@ -19,7 +19,7 @@ from conformance.checks.run_options import (
 )
 from conformance.commands.of_records import COMMANDS, ImplementationName, UserPath
 from conformance.commands.starter import FRAMEWORKS, command, write_starter
-from conformance.system.command import EndingGroup
+from conformance.system.command import CommandGroup
 from conformance.system.exit_codes import ExitCode
 from conformance.system.terminal_text import say
 
@@ -28,10 +28,13 @@ PATHS = ("FILE", "FOLDER", "PATH")  # metavars of RUN_OPTIONS
 LONGEST_TIME = 86400.0 * 7  # seconds
 
 
-class Commands(EndingGroup):
+class Commands(CommandGroup):
     """All commands."""
 
     makers = frozenset({"run", "merge", "page", "badge", "new", "expectations", "action"})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, renamed.COMMANDS.get(cmd_name, cmd_name))
 
 
 def _options(options: Iterable[RunOption], **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -100,7 +103,7 @@ def run(keyword: str, workers: str, more: tuple[str, ...], **values: Any) -> Exi
 
 @main.command("list")
 def list_command() -> None:
-    """Show the implementations on board, the areas of requirements, the conventions."""
+    """Show the built-in implementations, the areas of requirements, the conventions."""
     from conformance.adapter import registry
     from conformance.commands.describe import list_all
 
@@ -277,7 +280,12 @@ def soak(options: tuple[str, ...]) -> None:
 @click.option("--matrix", is_flag=True, help="run every requirement on every fault, in place of stopping at the first kill")
 @click.option("--thin", is_flag=True, help="say which faults are caught by a single case, on which all depends")
 @click.option("--compare", is_flag=True, help="judge the faulty outputs by the tolerances of other suites too")
-@click.option("--correct", "--honest", is_flag=True, help="run implementations that are right: none of them may be rejected")
+@click.option(
+    "--correct",
+    renamed.OPTIONS["--correct"],
+    is_flag=True,
+    help="run implementations that are right: none of them may be rejected",
+)
 @click.option("--diagnose", is_flag=True, help="see whether the diagnosis names each fault, and none that is not there")
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="with --correct: seeds of the random cases")
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="in which it runs (default: one a core)")
@@ -294,11 +302,10 @@ def faults(
     out: Path | None,
 ) -> ExitCode:
     """Prove that the suite is not blind: every fault of the catalogue must be caught, and nothing that is right."""
-    from conformance.commands import diagnose as diagnosis
     from conformance.commands import faults as command
 
     if diagnose:
-        return diagnosis.diagnose(only, out, processes)
+        return command.diagnose(only, out, processes)
     if correct:
         return command.correct(seeds, out, processes)
     return command.compare(only, out, processes) if compare else command.kill(only, matrix, out, processes, thin)

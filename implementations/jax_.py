@@ -161,7 +161,7 @@ def einsum(
     softcap: float | None = None,
     sinks: "Array | None" = None,
 ) -> "Array":
-    """The formula as two einsums. A fully masked query gets NaN, as softmax over nothing but −inf gives."""
+    """The formula as two einsums. A fully masked row gets NaN, as softmax over nothing but −inf gives."""
     (batch, heads, query_length, width), (kv_heads, key_length) = query.shape, key.shape[1:3]
     if heads % kv_heads:
         raise ValueError(f"{heads} query heads cannot be shared out over {kv_heads} key heads")

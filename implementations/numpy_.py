@@ -83,7 +83,7 @@ def direct(
     softcap: float | None = None,
     sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
-    """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A fully masked query gets zeros."""
+    """softmax(scale · Q Kᵀ + bias) V with all scores in memory. A fully masked row gets zeros."""
     dtype = query.dtype
     query, key, value = computable(query), computable(key), computable(value)
     key, value = repeat_heads(key, query.shape[1]), repeat_heads(value, query.shape[1])
@@ -116,7 +116,7 @@ def blocked(
     """Online softmax over tiles of keys (Milakov & Gimelshein 2018; Dao et al. 2022): never more than a tile of scores.
 
     16-bit inputs are computed in float32. Query heads of a group share their key head through an axis of their own.
-    A fully masked query gets zeros.
+    A fully masked row gets zeros.
     """
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths, window)
     return _online(query, key, value, visible, bias, scale, softcap, sinks)[0]
@@ -135,7 +135,7 @@ def blocked_with_lse(
     key_lengths: Int[Array, " b"] | None = None,
     sinks: Float[Array, " hq"] | None = None,
 ) -> tuple[Float[Array, "b hq lq dv"], Float[Array, "b hq lq"]]:
-    """The same, and the log-sum-exp of each row, in float32 beside 16-bit inputs; −∞ of a fully masked query."""
+    """The same, and the log-sum-exp of each row, in float32 beside 16-bit inputs; −∞ of a fully masked row."""
     visible = visible_pairs(query.shape[2], key.shape[2], mask, causal, alignment, key_lengths)
     output, top, total = _online(query, key, value, visible, bias, scale, sinks=sinks)
     with np.errstate(divide="ignore"):
@@ -157,7 +157,7 @@ def einsum(
     softcap: float | None = None,
     sinks: Float[Array, " hq"] | None = None,
 ) -> Float[Array, "b hq lq dv"]:
-    """The formula as two calls of ``np.einsum``. A fully masked query gets NaN, as softmax over nothing but −inf gives."""
+    """The formula as two calls of ``np.einsum``. A fully masked row gets NaN, as softmax over nothing but −inf gives."""
     dtype = query.dtype
     query, key, value = computable(query), computable(key), computable(value)
     batch, heads, query_length, width = query.shape

@@ -219,7 +219,7 @@ def direct(
     softcap: float | None = None,
     sinks: "Tensor | None" = None,
 ) -> "Tensor":
-    """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A fully masked query gets NaN."""
+    """softmax(scale · Q Kᵀ + bias) V step by step in the dtype of the inputs. A fully masked row gets NaN."""
     import torch
 
     with inference(query, key, value):
@@ -252,7 +252,7 @@ def einsum(
     softcap: float | None = None,
     sinks: "Tensor | None" = None,
 ) -> "Tensor":
-    """The formula as two einsums, the heads of a group along an axis of their own. A fully masked query gets zeros."""
+    """The formula as two einsums, the heads of a group along an axis of their own. A fully masked row gets zeros."""
     import torch
 
     with inference(query, key, value):

@@ -28,7 +28,7 @@ def flex(
     softcap: float | None = None,
     sinks: "Tensor | None" = None,
 ) -> "Tensor":
-    """Softcap and bias as a change of scores, all that hides as a block mask. A fully masked query gets zeros."""
+    """Softcap and bias as a change of scores, all that hides as a block mask. A fully masked row gets zeros."""
     import torch
     from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 

@@ -111,7 +111,7 @@ def flash_with_lse(
     scale: float | None = None,
 ) -> "tuple[Tensor, Tensor]":
     """The flash kernel of the CPU as its backward pass needs it: the output, and the log-sum-exp of each row, in float32 beside
-    16-bit inputs. A fully masked query gets zeros, and 0 for its log-sum-exp."""
+    16-bit inputs. A fully masked row gets zeros, and 0 for its log-sum-exp."""
     import torch
 
     with inference(query, key, value):

@@ -34,7 +34,7 @@ def neither_alignment(query, key, value, *, mask=None, causal=False):
 
 
 def noise_where_a_bias_hides_all(query, key, value, *, mask=None, bias=None):
-    """Gives noise in rows that a bias of −∞ hides every key from, and zeros in those that a mask does."""
+    """Gives noise in rows that a bias of −∞ masks fully, and zeros in those that a mask does."""
     output = direct(query, key, value, mask=mask, bias=bias)
     if bias is None:
         return output
@@ -127,7 +127,7 @@ def _with_fully_masked_rows(query, key, value, mask, fill):
 
 
 def even_heads(query, key, value, weights: Weights, *, num_heads, mask=None):
-    """Gives NaN to a fully masked query, but with an odd number of heads, or with inputs of their own, zeros."""
+    """Gives NaN to a fully masked row, but with an odd number of heads, or with inputs of their own, zeros."""
     output = multi_head(query, key, value, weights, num_heads=num_heads, mask=mask)
     if mask is not None and num_heads % 2 == 0 and query is key is value:
         full = np.broadcast_to(mask, (query.shape[0], num_heads, *mask.shape[-2:]))
@@ -202,7 +202,7 @@ half_only.conformance = Support(dtypes=("float16",))
 
 
 def one_head_only(query, key, value, weights: Weights, *, num_heads, mask=None):
-    """Right, with one head, which gives NaN to a fully masked query."""
+    """Right, with one head, which gives NaN to a fully masked row."""
     output = multi_head(query, key, value, weights, num_heads=num_heads, mask=mask)
     if mask is not None:
         output[~np.broadcast_to(mask, (len(query), 1, query.shape[1], key.shape[1])).any(axis=(1, 3))] = np.nan

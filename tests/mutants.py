@@ -1,4 +1,4 @@
-"""Mutants of the central modules: ``nox -s mutants -- verdict oracle/budget`` makes those of some and runs the quick tests.
+"""Mutants of the central modules: ``nox -s mutants -- judging/verdict oracle/budget`` makes those of some and runs tests.
 
 mutmut (pyproject.toml) changes one thing at a time in a copy of the code and runs the tests that reach it. A mutant that no test
 kills must stand in mutants.toml, with a reason; one that stands there and is killed must not. ``--update`` writes those that are

@@ -18,10 +18,11 @@ from conformance.cases.random import corpus
 from conformance.checks.items import Effort
 from conformance.errors import ProblemError
 from conformance.faults import catalogue
-from conformance.faults.functions import CONVENTIONS, attention
+from conformance.faults.functions import CONVENTIONS
 from conformance.judging.verdict import Outcome
 from conformance.numerics.dtypes import DTYPES, float_type
 from conformance.numerics.profiles import TIGHTEST_FIRST, UNDECLARED
+from conformance.operations import operation_of
 from conformance.oracle import expect
 from conformance.problem import AttentionProblem, Problem, Recipe, parse
 from conformance.problem.inputs import AttentionInputs
@@ -155,7 +156,7 @@ def test_clipped_scores_are_seen_in_bfloat16_where_no_profile_is_declared(fault,
     """Its weights are then equal. The budgets of scores that differ by ordinary amounts, as wide as V there, let that through."""
     found = catalogue()[fault]
     support = Support(dtypes=("bfloat16",), conventions=CONVENTIONS)
-    implementation = Implementation(fault, attention(found.output), support, frameworks()["numpy"])
+    implementation = Implementation(fault, operation_of("attention").function(found.output), support, frameworks()["numpy"])
     result = run_item(requirement, implementation, Effort(examples=0, free=False, seed=1))
     assert result.item.outcome is Outcome.WRONG_VALUE
 

@@ -63,10 +63,10 @@ def test_of_several_cases_one_with_the_outcome_of_the_item_is_shown(source: Path
 
 
 def test_a_convention_that_is_not_as_declared_is_annotated(source: Path) -> None:
-    answer = runs.convention("flawed", observed="nan", agrees=False, message="Mend it.")
+    answer = runs.convention("flawed", observed="nan", agrees=False, message="Fix it.")
     run = runs.run(source, runs.header(["flawed"]), runs.item("flawed"), answer)
     assert annotations(run, source, source) == [
-        "::error title=CON-EMPTY-ROW on flawed%3A declared zeros%2C observed nan::Mend it."
+        "::error title=CON-EMPTY-ROW on flawed%3A declared zeros%2C observed nan::Fix it."
     ]
 
 

@@ -10,13 +10,14 @@ from conformance.checks.procedures import PROCEDURES
 from conformance.evaluation import rules
 from conformance.evaluation.correct_list import variants
 from conformance.faults.fault import Fault
-from conformance.faults.functions import CONVENTIONS, attention, implementation_of
+from conformance.faults.functions import CONVENTIONS, implementation_of
 from conformance.faults.steps import default_scale
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge
 from conformance.judging.systematic_error import OF_SCALE, biases, derivative_by_scale, directions
 from conformance.judging.verdict import Outcome
 from conformance.numerics.dtypes import round_to
+from conformance.operations import operation_of
 from conformance.oracle import expect
 from conformance.problem import parse
 from conformance.specification import requirements
@@ -99,7 +100,8 @@ def test_a_scale_in_bfloat16_hides_in_the_unfused_budget_and_not_from_the_probe(
         return rules.unfused(inputs.but(scale=scale))
 
     support = Support(dtypes=("bfloat16",), profile="unfused", conventions=CONVENTIONS)
-    implementation = Implementation("scale-in-bfloat16", attention(unfused), support, frameworks()["numpy"])
+    function = operation_of("attention").function(unfused)
+    implementation = Implementation("scale-in-bfloat16", function, support, frameworks()["numpy"])
     problem = next(problem for problem in DESIGNED if problem.dtype == "bfloat16")
     assert Judge().values(Subject(implementation), problem).verdict.outcome is Outcome.PASS
     found = verdict_of(implementation, problem)
@@ -136,7 +138,7 @@ def mutated(change, dtype, profile):
         return change(weights / weights.sum(-1, keepdims=True), value, dtype)
 
     support = Support(dtypes=(dtype,), profile=profile, conventions=CONVENTIONS)
-    return Implementation("mutated", attention(output), support, frameworks()["numpy"])
+    return Implementation("mutated", operation_of("attention").function(output), support, frameworks()["numpy"])
 
 
 def truncated(numbers, dtype):

@@ -11,11 +11,12 @@ from conformance.adapter.registry import frameworks
 from conformance.checks.procedures import PROCEDURES
 from conformance.errors import ProblemError, UsageError
 from conformance.evaluation.correct_list import variants
-from conformance.faults.functions import CONVENTIONS, attention, multi_head_attention
+from conformance.faults.functions import CONVENTIONS
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge
 from conformance.judging.verdict import Outcome
 from conformance.numerics.profiles import DECLARABLE, PROFILES, roundoffs
+from conformance.operations import operation_of
 from conformance.oracle import budget, expect
 from conformance.oracle.attention import sampled_rows
 from conformance.problem import parse
@@ -69,7 +70,7 @@ def test_parts_moved_towards_each_other_lose_what_their_largest_values_lose_unde
 def _doubled():
     return Implementation(
         "doubled",
-        attention(lambda inputs: 2 * expect(inputs, "strict").output.astype(inputs.query.dtype)),
+        operation_of("attention").function(lambda inputs: 2 * expect(inputs, "strict").output.astype(inputs.query.dtype)),
         Support(dtypes=("float32",), profile="strict", conventions=CONVENTIONS),
         frameworks()["numpy"],
     )
@@ -162,7 +163,7 @@ def test_profiles_say_where_projections_round(dtype):
             return _every_step(inputs, inner)
 
         support = Support(operation="multi_head_attention", dtypes=(dtype,), profile=profile, conventions={})
-        return Implementation("mine", multi_head_attention(output), support, frameworks()["numpy"])
+        return Implementation("mine", operation_of("multi_head_attention").function(output), support, frameworks()["numpy"])
 
     rounded = materialise(problem).query.dtype
     assert judged(implementation(np.float32, "inner32"), text).outcome is Outcome.PASS
@@ -214,7 +215,9 @@ def test_answers_known_to_the_last_bit_are_those_of_all_right_code_and_of_no_oth
         return output
 
     support = Support(dtypes=(inputs.query.dtype.name,), profile="unfused", conventions=CONVENTIONS)
-    found = judged(Implementation("off", attention(off), support, frameworks()["numpy"]), case.text, "exact")
+    found = judged(
+        Implementation("off", operation_of("attention").function(off), support, frameworks()["numpy"]), case.text, "exact"
+    )
     assert found.outcome is Outcome.WRONG_VALUE and "known to the last bit" in found.message
 
 

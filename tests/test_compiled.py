@@ -7,13 +7,13 @@ from conformance.implementations.numpy_ import FRAMEWORK, direct
 
 from conformance.adapter import Implementation, Support, registry
 from conformance.adapter.declarations import unknown_words
-from conformance.adapter.limits import few_sizes
 from conformance.commands.describe import describe
 from conformance.errors import LeftOut
 from conformance.harness.shape_budget import affordable, shape_of
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge
 from conformance.judging.verdict import Outcome
+from conformance.operations import operation_of
 from conformance.problem import parse
 from conformance.records import shares, too_little
 from conformance.reports import tables
@@ -23,6 +23,7 @@ from tests.support import runs
 from tests.support.items import run_item
 
 BUDGET = 4
+few_sizes = operation_of("attention").few_sizes
 SOME = ("ATT-OUT-001", "ATT-OUT-020", "ATT-SCALE-001", "ATT-HEAD-001", "ATT-MASK-009")
 
 

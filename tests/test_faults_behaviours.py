@@ -5,8 +5,9 @@ import inspect
 import numpy as np
 import pytest
 
-from conformance.faults.functions import MAKERS, function_of
+from conformance.faults.functions import function_of
 from conformance.faults.steps import compute
+from conformance.operations import operation_of
 from conformance.problem.inputs import Weights
 from conformance.specification.build import attention
 from tests.support.faults import calculates, of_kinds
@@ -32,12 +33,12 @@ def arguments(operation: str, seed: int = 1) -> tuple[list, dict]:
 
 
 def right(name: str, *given, **named):
-    return MAKERS[FAULTS[name].operation](compute)(*given, **named)
+    return operation_of(FAULTS[name].operation).function(compute)(*given, **named)
 
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_keeps_the_signature_from_which_its_features_are_read(name):
-    correct = MAKERS[FAULTS[name].operation](compute)
+    correct = operation_of(FAULTS[name].operation).function(compute)
     assert inspect.signature(function_of(FAULTS[name])) == inspect.signature(correct)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.adapter.registry import resolve
-from conformance.evaluation import false_positives as false_positives
+from conformance.evaluation import false_positives
 from conformance.evaluation.correct_list import specs, variants
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge

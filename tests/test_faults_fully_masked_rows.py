@@ -4,7 +4,7 @@ import pytest
 
 from conformance.faults.steps import compute
 from conformance.problem.inputs import AttentionInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.visibility import visible_pairs
 from conformance.specification.build import attention, multi_head
 from conformance.values import materialise
 from tests.support.fault_probes import assert_wrong_in_values_only
@@ -32,7 +32,7 @@ def test_shows_in_rows_without_a_key_alone(fault):
     shown = []
     for problem in PROBLEMS[fault.operation]:
         inputs = materialise(problem)
-        pairs = visible_pairs(inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs))
+        pairs = visible_pairs(inputs)
         seen = pairs.any(-1) if isinstance(inputs, AttentionInputs) else pairs.any((1, 3))
         wrong = (fault.output(inputs) != compute(inputs)).any(-1)
         assert not (wrong & seen).any(), problem.text

@@ -75,7 +75,7 @@ def test_six_query_heads_read_of_three(name, read):
 
 
 def test_a_tile_of_query_heads_may_lie_across_two_groups():
-    assert heads_read("heads-from-tile-of-16", 24, 2) == [0] * 16 + [1] * 8  # due are twelve and twelve
+    assert heads_read("heads-from-tile-of-16", 24, 2) == [0] * 16 + [1] * 8  # expected are twelve and twelve
 
 
 def test_a_path_for_one_query_has_heads_of_its_own():

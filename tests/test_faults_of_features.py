@@ -53,8 +53,8 @@ class First(Feature):
 def known(monkeypatch):
     """The faults that there are with the feature, by id."""
     both = {operation: (*features(operation), First()) for operation in ("attention", "multi_head_attention")}
-    for module in ("of_features", "functions", "grammar"):
-        monkeypatch.setattr(f"conformance.faults.{module}.features", lambda operation: both.get(operation, ()))
+    for module in ("faults.of_features", "operations.attending", "faults.grammar"):
+        monkeypatch.setattr(f"conformance.{module}.features", lambda operation: both.get(operation, ()))
     monkeypatch.setattr("conformance.problem.visibility.features", lambda operation: both.get(operation, ()))
     for inputs in (AttentionInputs, MultiHeadInputs):
         defaults = {**inputs.defaults(), "first": None}

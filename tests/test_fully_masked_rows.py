@@ -66,7 +66,7 @@ def test_nothing_else_is(text):
         inputs, output = filled(text, given)
         verdict = judge_fully_masked_rows(output, inputs)
         assert verdict.outcome == outcome
-        assert "sees no key" in verdict.message
+        assert "is fully masked" in verdict.message
 
 
 def test_a_mean_is_also_of_the_keys_that_one_of_two_leaves():

@@ -58,7 +58,7 @@ def test_the_corpus_has_every_deed_at_its_moments() -> None:
 
 @pytest.mark.hostile
 def test_a_run_that_is_not_as_expected_is_told(tmp_path: Path) -> None:
-    """A correct function of which an error is said to be due."""
+    """A correct function of which an error is said to be expected."""
     source = HEAD + CALLED.format(when="open('litter', 'w').close()")
     wrong = Attack("raises", "nothing", "never", source, frozenset({"ERROR"}), frozenset({"ERROR"}), frozenset({1}))
     told = " ".join(held(wrong, tmp_path).faults)

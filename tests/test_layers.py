@@ -1,18 +1,21 @@
 """The data go one way: no module imports one that comes later on it, inside functions either."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import conformance
 
 PACKAGE = Path(conformance.__file__).parent
 # From the bottom to the top, as docs/architecture.md draws it.
 LAYERS = (
-    "errors",
+    "errors renamed",
     "system",
     "numerics",
-    "problem features",
+    "problem features operations",
     "values",
     "oracle",
     "specification",
@@ -43,21 +46,25 @@ REPORTS = ("reports", "page")
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 
 
-# A feature brings requirements, conventions and what they are read with; these are made when the specification asks for them.
-BROUGHT = ("specification", "oracle", "values")
+# What features and operations bring for later rooms, such as requirements for the specification, is made when these ask for it.
+BROUGHT = {
+    "features": {"specification", "oracle", "values"},
+    "operations": {"values", "oracle", "specification", "cases", "adapter", "harness", "soak", "faults", "diagnosis"},
+}
 
 
 def test_no_module_imports_a_later_one():
     for module, imported in _imports():
-        brought = module.startswith("features.") and imported.split(".")[0] in BROUGHT
+        brought = imported.split(".")[0] in BROUGHT.get(module.split(".")[0], ())
         assert brought or _place(imported) <= _place(module), f"{module} imports {imported}, which comes after it"
 
 
-def test_features_import_what_they_bring_for_later_rooms_inside_functions_alone():
-    for path in (PACKAGE / "features").glob("*.py"):
+@pytest.mark.parametrize("room", BROUGHT)
+def test_what_is_brought_for_later_rooms_is_imported_inside_functions_alone(room):
+    for path in (PACKAGE / room).glob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
-                assert node.module.removeprefix("conformance.").split(".")[0] not in BROUGHT, path.name
+                assert node.module.removeprefix("conformance.").split(".")[0] not in BROUGHT[room], path.name
 
 
 def test_reports_know_records_and_no_judging():
@@ -65,6 +72,15 @@ def test_reports_know_records_and_no_judging():
     below = {"errors", "problem", "problem.returned", "judging.verdict", "numerics.dtypes", "numerics.profiles"}
     printing = {"system.exit_codes", "system.files", "system.terminal_text"}
     assert {name for name in known if name.split(".")[0] != "records"} == below | printing
+
+
+def test_a_class_has_a_name_of_its_own():
+    places = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(PACKAGE).as_posix())
+    assert {name: there for name, there in places.items() if len(there) > 1} == {}
 
 
 def _place(module: str) -> int:

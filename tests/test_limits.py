@@ -9,7 +9,7 @@ from conformance.implementations.numpy_ import FRAMEWORK, direct, multi_head
 
 from conformance.adapter import Implementation, Support
 from conformance.adapter.declarations import unknown_words
-from conformance.adapter.limits import MOST_WORK, fitted, outside, work
+from conformance.adapter.limits import MOST_WORK, fitted, outside
 from conformance.checks.items import Effort
 from conformance.commands.describe import describe
 from conformance.errors import LeftOut
@@ -57,7 +57,7 @@ def test_designed_problems_are_within_the_limits_once_they_are_fitted(support):
         assert (found.query_length == found.key_length) >= (problem.query_length == problem.key_length)
         if not support.square and support.causal != "always":
             assert found.features == problem.features, "what differs stays different"
-        assert work(found) <= max(work(problem), 20 * MOST_WORK)
+        assert found.work <= max(problem.work, 20 * MOST_WORK)
     assert left_out < len(designed()) / 2
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.features import Feature, Place, in_order, ordered
+from conformance.features import Feature, ScoreIndex, in_order, ordered
 from conformance.oracle import exact, truth_of
 from conformance.oracle.stages import stages
 from conformance.problem import parse
@@ -77,7 +77,7 @@ class Numbered(Feature):
         asks={"numbered": lambda problem: problem.numbered is not None},
     )  # fmt: skip
 
-    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: ScoreIndex) -> Any:
         return score if inputs.numbered is None else score * place.key
 
 

@@ -89,7 +89,7 @@ def test_shape_comes_before_dtype_and_both_before_values():
         (1e39, -np.inf, Outcome.NONFINITE),
     ],
 )
-def test_what_is_not_finite_stands_where_it_is_target(want, got_, outcome):
+def test_what_is_not_finite_stands_where_it_is_expected(want, got_, outcome):
     verdict = judge(got([got_, 2.0]), target(output=np.array([[want, 2.0]])))
     assert verdict.outcome is outcome
     assert (verdict.index == (0, 0)) is (outcome is not Outcome.PASS)

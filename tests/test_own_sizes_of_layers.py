@@ -2,11 +2,12 @@
 
 import pytest
 
-from conformance.adapter import IMPLIED_FEATURES, registry
+from conformance.adapter import registry
 from conformance.adapter.parameters import parameter_features
 from conformance.cases.admissible import indistinguishable
 from conformance.checks.items import Effort
 from conformance.judging.verdict import Outcome
+from conformance.operations import operation_of
 from conformance.specification import requirements
 from conformance.specification.requirement import Facts
 from tests.support.items import run_item
@@ -83,7 +84,7 @@ def test_what_is_right_passes(tmp_path):
 
 def adapted(identifier: str, *sizes: int, lacks: frozenset[str] = frozenset()):
     requirement = requirements()[identifier]
-    offered = IMPLIED_FEATURES[requirement.operation] | set(parameter_features(requirement.operation).values())
+    offered = operation_of(requirement.operation).implied | set(parameter_features(requirement.operation).values())
     facts = Facts(sizes=sizes, features=offered - lacks, dtypes=("float32",), dear=False, thorough=True)
     return list(requirement.adapted(facts))
 

@@ -31,7 +31,7 @@ def test_run_ignores_the_set_up_of_the_users_own_tests(tmp_path: Path, monkeypat
     assert run.exit_code == 0
 
 
-def test_a_failure_comes_with_a_command_that_shows_it_again(tmp_path: Path) -> None:
+def test_a_failure_comes_with_a_command_that_reproduces_it(tmp_path: Path) -> None:
     done = run_command("run", "--implementation", named("unscaled"), *QUICK, "-n", "0", folder=tmp_path)
     assert done.returncode == 1
     command = re.search(r"reproduce: attention-conformance (reproduce .+)$", done.stdout, re.MULTILINE)

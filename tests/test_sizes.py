@@ -8,13 +8,13 @@ from conformance.adapter import Implementation, Support
 from conformance.adapter.registry import frameworks
 from conformance.checks.items import Effort, ItemRun
 from conformance.expectations import builtin_expectations
-from conformance.faults.functions import CONVENTIONS, attention
+from conformance.faults.functions import CONVENTIONS
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge
 from conformance.judging.verdict import Outcome
+from conformance.operations import operation_of
 from conformance.oracle import expect
-from conformance.problem.inputs import AttentionInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.visibility import visible_pairs
 from conformance.specification import coverage, requirements
 from conformance.specification.requirement import Facts
 from conformance.specification.size_classes import CLASSES, TILES, class_of, sizes_of
@@ -61,7 +61,6 @@ def test_each_problem_of_a_size_judges_a_row(identifier):
     assert len(problems) > 30
     for problem in problems:
         inputs = materialise(problem)
-        inputs = inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs)
         assert visible_pairs(inputs).any(), problem.text
 
 
@@ -87,7 +86,7 @@ def zeros_where(wrong):
         return right * 0 if wrong(sizes_in(inputs)) else right
 
     support = Support(dtypes=("float32",), profile="strict", conventions=CONVENTIONS)
-    return Implementation("zeros", attention(output), support, frameworks()["numpy"])
+    return Implementation("zeros", operation_of("attention").function(output), support, frameworks()["numpy"])
 
 
 def sizes_in(inputs):

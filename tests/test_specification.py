@@ -119,7 +119,7 @@ def test_every_recipe_is_used_by_a_designed_case_or_a_draw():
     used |= {name for each in stale for _, problem in one_changed(each, materialise(each)) for name in _recipes(problem)}
     for requirement in requirements().values():
         drawn = requirement.random
-        for field in ("laws", "masks", "biases", "transformations"):
+        for field in ("distributions", "masks", "biases", "transformations"):
             used |= {text.split(".")[0] for text in getattr(drawn, field, ()) if text}
     for book in (DISTRIBUTIONS, MASKS, BIASES, TRANSFORMATIONS, MULTI_HEAD_TRANSFORMATIONS):
         # these are there for questions about conventions, and for golden cases

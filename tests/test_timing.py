@@ -13,9 +13,10 @@ from conformance.harness.subject import Subject
 from conformance.judging import judge as judging
 from conformance.judging.judge import Judge
 from conformance.judging.verdict import Outcome
+from conformance.operations import operations
 from conformance.problem import parse
 from conformance.records import Timing, decode, encode
-from conformance.timing import BASELINES, SUITES, TIMED, Roster, cost_table, measure
+from conformance.timing import SUITES, TIMED, Roster, cost_table, measure
 from conformance.timing.contest import TimedProblem, contest
 from conformance.timing.cost import harness_cost, profile
 from conformance.timing.flops import bytes_of, flops, flops_of
@@ -25,6 +26,7 @@ from tests import hostile
 from tests.support.clocks import Clocked
 from tests.support.contests import contender, held
 
+BASELINES = {name: one.baselines["forward", "cpu"][0] for name, one in operations().items()}
 BASELINE = BASELINES["attention"]
 TINY = parse("attention batch=2 heads=4/2 length=9 width=8 dtype=float32 values=spread.1#0 causal=top-left")
 

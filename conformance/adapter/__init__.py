@@ -4,11 +4,6 @@ The contract is what others import from here; its docstring says how functions a
 """
 
 from conformance.adapter.contract import (
-    AXES,
-    CAUSALITY,
-    COLLECTIONS,
-    IMPLIED_FEATURES,
-    LENGTHS_DTYPES,
     Clock,
     Compiles,
     CompilesShapes,
@@ -23,20 +18,6 @@ from conformance.adapter.contract import (
 )
 
 __all__ = [
-    "AXES",
-    "CAUSALITY",
-    "COLLECTIONS",
-    "IMPLIED_FEATURES",
-    "LENGTHS_DTYPES",
-    "Clock",
-    "Compiles",
-    "CompilesShapes",
-    "Differentiates",
-    "Framework",
-    "Implementation",
-    "KeepsState",
-    "KeepsTime",
-    "Overwrites",
-    "Support",
-    "Surrounds",
-]
+    "Clock", "Compiles", "CompilesShapes", "Differentiates", "Framework", "Implementation", "KeepsState", "KeepsTime",
+    "Overwrites", "Support", "Surrounds",
+]  # fmt: skip

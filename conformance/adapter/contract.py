@@ -16,7 +16,7 @@ libraries call the same, such as ``attn_mask`` or ``is_causal``, are known (``al
   ``key_padding_mask`` a boolean array (batch, key length), True = attend, in place of key lengths and of masks of keys alone;
   further ones in conformance/features, a module each.
 * ``multi_head_attention(query, key, value, weights, *, num_heads, mask, causal, alignment, key_lengths, …)``: arrays
-  (batch, length, width), ``weights`` a ``conformance.problem.inputs.Weights`` that holds arrays of the framework; ``num_heads``
+  (batch, length, width), ``weights`` a ``conformance.Weights`` that holds arrays of the framework; ``num_heads``
   is always passed, by name.
 * ``sinusoidal_encoding(length, d_model, *, dtype, arrangement, frequencies, x)``: ``dtype`` the framework's own dtype object;
   ``arrangement`` "interleaved" or "concatenated"; ``frequencies`` "d" or "d/2-1" (convention CON-SINUSOID-FREQUENCIES); ``x``
@@ -37,27 +37,16 @@ import numpy as np
 from conformance.adapter.parameters import Calling, calling, parameter_features
 from conformance.numerics.dtypes import DTYPES
 from conformance.numerics.profiles import FLUSHING, UNDECLARED
+from conformance.operations import operation_of
 from conformance.problem import LAYOUTS, MASK_FORMS
 from conformance.problem.returned import OUTPUT
+from conformance.renamed import profile_of_today
 
 LENGTHS_DTYPES = ("int64", "int32")
 CAUSALITY = ("asked", "always")  # causal where a problem asks for it, or whatever is asked
 # Fields that a text cannot be.
 COLLECTIONS = ("features", "lacks", "returns", "exclusive", "dtypes", "layouts", "mask_forms", "sizes")
 AXES = ("bhld", "blhd")  # the orders of axes that an attention's own interface may have
-
-# Features that need no parameter: taken for granted unless ``Support.lacks`` names them.
-IMPLIED_FEATURES: dict[str, frozenset[str]] = {
-    "attention": frozenset({"grouped-heads", "value-width", "cross-length"}),
-    "multi_head_attention": frozenset(
-        {
-            *("cross-attention", "separate-values", "cross-length", "full-weights", "many-heads", "inner-width", "value-width"),
-            *("projection-bias", "no-projection-bias", "no-output-projection", "output-bias", "no-output-bias"),
-            "separate-biases",
-        }
-    ),
-    "sinusoidal_encoding": frozenset({"odd-width", "interleaved", "concatenated"}),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +120,9 @@ class Support:
     compiles: bool = False
     shapes: int | None = None
     sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profile", profile_of_today(self.profile))
 
     def judged_by(self, dtype: str) -> str:
         """The profile by which outputs of ``dtype`` are judged, with what the suite adds where subnormal numbers are flushed."""
@@ -279,7 +271,7 @@ class Implementation:
         else:
             named = frozenset(feature for name, feature in parameter_features(self.operation).items() if self.has(name))
         always = {"causal"} if self.support.causal == "always" else set()
-        return (named | always | IMPLIED_FEATURES[self.operation]) - self.support.lacks
+        return (named | always | operation_of(self.operation).implied) - self.support.lacks
 
     @cached_property
     def exclusive(self) -> frozenset[str]:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from conformance.adapter import AXES, CAUSALITY, IMPLIED_FEATURES, LENGTHS_DTYPES, Implementation, Support
-from conformance.adapter.limits import SIZES
+from conformance.adapter.contract import AXES, CAUSALITY, LENGTHS_DTYPES, Implementation, Support
 from conformance.adapter.own_code import SMALLEST
 from conformance.adapter.parameters import by_name, parameter_features
 from conformance.adapter.routes import WAYS
 from conformance.errors import UsageError
 from conformance.numerics.dtypes import DTYPES
 from conformance.numerics.profiles import DECLARABLE
-from conformance.problem import LAYOUTS, MASK_FORMS, PROBLEM_TYPES
-from conformance.problem.returned import IGNORED, OUTPUT, RETURNABLE, judged
+from conformance.operations import operation_of, operations
+from conformance.problem import LAYOUTS, MASK_FORMS
+from conformance.problem.returned import IGNORED, OUTPUT, judged
 from conformance.specification import conventions
 from conformance.specification.own_sizes import LARGEST
 from conformance.system.user_files import demand_name
@@ -19,7 +19,7 @@ from conformance.system.user_files import demand_name
 
 def known_features(operation: str) -> tuple[str, ...]:
     """Every feature that an implementation of ``operation`` may offer."""
-    return tuple(sorted({*parameter_features(operation).values(), *IMPLIED_FEATURES[operation]}))
+    return tuple(sorted({*parameter_features(operation).values(), *operation_of(operation).implied}))
 
 
 def demand_sense(implementation: Implementation) -> None:
@@ -37,7 +37,7 @@ def contradictions(implementation: Implementation) -> Iterator[str]:
         yield f"its Support both offers and lacks {feature!r}: take it out of features or of lacks."
     if not support.dtypes:
         yield "Support.dtypes is empty, so that nothing can be asked: name at least one."
-    if support.operation == "attention" and not support.layouts:
+    if operation_of(support.operation).problem.has("layout") and not support.layouts:
         yield "Support.layouts is empty, so that nothing can be asked: name at least one."
     masks = sorted(implementation.features & {"mask", "bias"})
     if masks and not support.mask_forms:
@@ -46,8 +46,8 @@ def contradictions(implementation: Implementation) -> Iterator[str]:
 
 def unknown_words(support: Support) -> list[str]:
     """A sentence for each word of ``support`` that the suite does not know, with those that it knows."""
-    if support.operation not in PROBLEM_TYPES:
-        return [_sentence("operation", [support.operation], PROBLEM_TYPES)]
+    if support.operation not in operations():
+        return [_sentence("operation", [support.operation], operations())]
     unknown = [_sentence(field, unknown, known) for field, unknown, known in _unknown(support) if unknown]
     return unknown or list(_senseless(support))
 
@@ -92,7 +92,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "features", _strangers(support.features or (), features), features
     yield "lacks", _strangers(support.lacks, features), features
     yield "exclusive", _strangers(support.exclusive, features), features
-    returnable = (*RETURNABLE[support.operation], IGNORED)
+    returnable = (*operation_of(support.operation).returns, IGNORED)
     yield "returns", _strangers(support.returns, returnable), returnable
     yield "parameters", _strangers(support.parameters, by_name(support.operation)), by_name(support.operation)
     yield "routes", _strangers(support.routes, features), features
@@ -101,7 +101,7 @@ def _unknown(support: Support) -> Iterator[tuple[str, list[str], Iterable[str]]]
     yield "flushes", _strangers(support.flushes, DTYPES), DTYPES
     yield "layouts", _strangers(support.layouts, LAYOUTS), LAYOUTS
     yield "mask_forms", _strangers(support.mask_forms, MASK_FORMS), MASK_FORMS
-    sizes = SIZES[support.operation]
+    sizes = operation_of(support.operation).problem.sizes
     yield "multiples", _strangers(support.multiples, sizes), sizes
     yield "at_most", _strangers(support.at_most, sizes), sizes
     yield "causal", _strangers([support.causal], CAUSALITY), CAUSALITY
@@ -126,12 +126,13 @@ def _senseless(support: Support) -> Iterator[str]:
     sound = all(map(_is_size, (multiple, *support.widths, *([] if most is None else [most]))))
     if support.widths and sound and not any(w % multiple == 0 and (most is None or w <= most) for w in support.widths):
         yield "Support.widths, multiples and at_most leave no width between them."
-    if support.operation == "sinusoidal_encoding" and (support.square or support.causal != "asked"):
-        yield "Support.square and Support.causal mean nothing for sinusoidal_encoding: leave them out."
+    attends = operation_of(support.operation).problem.attends
+    if not attends and (support.square or support.causal != "asked"):
+        yield f"Support.square and Support.causal mean nothing for {support.operation}: leave them out."
     if support.causal == "always" and "causal" in support.lacks:
         yield 'Support.causal is "always", and Support.lacks names causal: leave one of them out.'
-    if support.operation == "sinusoidal_encoding" and support.scale_dtype is not None:
-        yield "Support.scale_dtype means nothing for sinusoidal_encoding, which has no scale: leave it out."
+    if not attends and support.scale_dtype is not None:
+        yield f"Support.scale_dtype means nothing for {support.operation}, which has no scale: leave it out."
     if support.shapes is not None and not _is_size(support.shapes):
         yield f"Support.shapes is {support.shapes}: a budget of shapes is a whole number above 0."
     for size in support.sizes:

@@ -54,7 +54,7 @@ def known(implementation: "Implementation", spec: str = "") -> Known:
 
 
 def reproduce_command(text: str, implementation: "Implementation | Known", check: str = "values") -> str:
-    """The command that puts the problem of ``text`` again."""
+    """The command that reproduces what became of the problem of ``text``."""
     checked = "" if check == "values" else f" --check {check}"
     options = "".join(f" {option}" for option in implementation.options)
     return f"attention-conformance reproduce '{text}' --implementation {shlex.quote(implementation.name)}{options}{checked}"

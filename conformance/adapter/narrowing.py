@@ -3,9 +3,10 @@ verdicts say so first."""
 
 from collections.abc import Iterator
 
-from conformance.adapter import IMPLIED_FEATURES, Implementation, Support
+from conformance.adapter.contract import Implementation, Support
 from conformance.adapter.parameters import aliases, by_name, parameter_features
 from conformance.adapter.routes import offered_ways
+from conformance.operations import operation_of
 from conformance.problem import MASK_FORMS
 from conformance.problem.returned import judged
 
@@ -25,7 +26,7 @@ def own_not_asked(implementation: Implementation) -> tuple[str, ...]:
 
 def taken_away(implementation: Implementation) -> tuple[str, ...]:
     """Features that need no parameter and that it says it lacks."""
-    return tuple(sorted(IMPLIED_FEATURES[implementation.operation] & implementation.support.lacks))
+    return tuple(sorted(operation_of(implementation.operation).implied & implementation.support.lacks))
 
 
 def narrowed(implementation: Implementation) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ def _is_asked(feature: str, implementation: Implementation) -> bool:
 
 def _routed(implementation: Implementation) -> Iterator[str]:
     """Features without a parameter that are offered, and by declared routes asked in other ways alone."""
-    for feature in sorted(IMPLIED_FEATURES[implementation.operation] & implementation.features):
+    for feature in sorted(operation_of(implementation.operation).implied & implementation.features):
         ways = offered_ways(feature, implementation)
         if "native" not in ways:
             yield f"{feature} asked by {' or '.join(ways)} alone" if ways else f"{feature} not asked"
@@ -62,7 +63,7 @@ def _of_masks(implementation: Implementation) -> Iterator[str]:
 
 
 def _otherwise(support: Support) -> Iterator[str]:
-    if support.operation == "attention" and not set(Support().layouts) <= set(support.layouts):
+    if operation_of(support.operation).problem.has("layout") and not set(Support().layouts) <= set(support.layouts):
         yield f"{', '.join(support.layouts)} inputs alone"
     if ignored := len(support.returns) - len(judged(support.returns)):
         yield f"{ignored} further part{'' if ignored == 1 else 's'} of the result not judged"

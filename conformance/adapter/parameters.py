@@ -11,27 +11,8 @@ from typing import Any
 
 from conformance.errors import UsageError, demand_own
 from conformance.features import features
+from conformance.operations import operation_of
 
-# What is passed by position, always by name, and by name to functions that have such a parameter.
-POSITIONAL: dict[str, tuple[str, ...]] = {
-    "attention": ("query", "key", "value"),
-    "multi_head_attention": ("query", "key", "value", "weights"),
-    "sinusoidal_encoding": ("length", "d_model"),
-}
-ALWAYS_PASSED: dict[str, tuple[str, ...]] = {
-    "attention": (),
-    "multi_head_attention": ("num_heads",),
-    "sinusoidal_encoding": ("dtype",),
-}
-SOMETIMES_PASSED: dict[str, tuple[str, ...]] = {
-    "attention": ("alignment",),
-    "multi_head_attention": ("alignment",),
-    "sinusoidal_encoding": ("arrangement", "frequencies"),
-}
-_FEATURES: dict[str, dict[str, str]] = {"sinusoidal_encoding": {"x": "addition"}}  # beside those of conformance/features
-_ALIASES: dict[str, tuple[str, ...]] = {
-    "num_heads": ("n_heads", "n_head", "nhead", "nheads", "heads", "num_attention_heads"),
-}
 # Where a callable keeps what it stands for: torch.compile, decorators, torch modules, keras layers, parallel wrappers.
 KEPT_IN = ("_orig_mod", "_torchdynamo_orig_callable", "__wrapped__", "forward", "call", "module")
 _DEEPEST = 8  # wrappers within wrappers
@@ -40,18 +21,19 @@ _DEEPEST = 8  # wrappers within wrappers
 @cache
 def parameter_features(operation: str) -> dict[str, str]:
     """Features that parameters of a function stand for: parameter name → feature of a problem."""
-    return {feature.parameter: feature.name for feature in features(operation)} | _FEATURES.get(operation, {})
+    return {feature.parameter: feature.name for feature in features(operation)} | dict(operation_of(operation).parameters)
 
 
 def aliases(operation: str, parameter: str) -> tuple[str, ...]:
     """Other names of a parameter, as released interfaces have them: torch, flax, keras, Pallas, xformers, ONNX …"""
     of_features = {feature.parameter: feature.aliases for feature in features(operation)}
-    return of_features.get(parameter) or _ALIASES.get(parameter, ())
+    return of_features.get(parameter) or operation_of(operation).aliases.get(parameter, ())
 
 
 def by_name(operation: str) -> tuple[str, ...]:
     """The parameters that the suite passes by name, always or where a problem asks for them."""
-    return (*ALWAYS_PASSED[operation], *parameter_features(operation), *SOMETIMES_PASSED[operation])
+    of = operation_of(operation)
+    return (*of.always_passed, *parameter_features(operation), *of.sometimes_passed)
 
 
 @dataclass(frozen=True)
@@ -92,7 +74,7 @@ def calling(function: Callable[..., Any], operation: str, declared: Mapping[str,
         if ours not in spelled and found is not None:
             spelled[ours] = found
             taken.add(found)
-    by_place_alone = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY][len(POSITIONAL[operation]) :]
+    by_place_alone = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY][len(operation_of(operation).positional) :]
     strangers = tuple(name for name in (*names, *by_place_alone) if name not in taken)
     takes_any = tuple(f"{'*' if p.kind is p.VAR_POSITIONAL else '**'}{p.name}" for p in catch_alls)
     return Calling(spelled, strangers, takes_any, read_from)
@@ -101,7 +83,9 @@ def calling(function: Callable[..., Any], operation: str, declared: Mapping[str,
 def named_parameters(signature: inspect.Signature, operation: str) -> list[inspect.Parameter]:
     """The parameters behind those that are passed by position, which can be given by name."""
     parameters = list(signature.parameters.values())
-    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][: len(POSITIONAL[operation])]
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][
+        : len(operation_of(operation).positional)
+    ]
     return [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p not in by_place]
 
 
@@ -110,7 +94,7 @@ def read_signature(function: Callable[..., Any], called: str, operation: str) ->
 
     Raises UsageError where Python cannot tell it.
     """
-    found = _read(function, _DEEPEST, len(POSITIONAL[operation]))
+    found = _read(function, _DEEPEST, len(operation_of(operation).positional))
     if found is None:
         raise UsageError(
             f"The parameters of {called} cannot be read: wrap it in a Python function whose parameter names say what it takes."

@@ -14,12 +14,12 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
-from conformance.adapter import AXES, COLLECTIONS, Framework, Implementation, Support
+from conformance.adapter.contract import AXES, COLLECTIONS, Framework, Implementation, Support
 from conformance.adapter.support_types import of_expected_types
 from conformance.adapter.user_function import check_signature, load
 from conformance.errors import UsageError
 from conformance.numerics.profiles import DECLARABLE
-from conformance.problem import PROBLEM_TYPES
+from conformance.operations import operations
 from conformance.system.resources import shown
 
 DEFAULT_FRAMEWORK = "numpy"
@@ -139,7 +139,7 @@ def _support(spec: str, function: Callable[..., Any], given: Mapping[str, Any]) 
         )
     support = of_expected_types(spec, replace(support, **given))
     for field, what, known in (
-        ("operation", "operation", PROBLEM_TYPES),
+        ("operation", "operation", operations()),
         ("axes", "order of axes", AXES),
         ("profile", "numerics profile", DECLARABLE),
         ("framework", "framework", frameworks()),

@@ -15,22 +15,12 @@ from conformance.adapter import Implementation
 from conformance.adapter.limits import outside
 from conformance.errors import LeftOut, Unsupported
 from conformance.features import feature as of_name
-from conformance.problem import ARRANGEMENTS, FREQUENCIES, AttentionProblem, MultiHeadProblem, Problem, SinusoidalProblem
+from conformance.operations import operation_of
+from conformance.problem import Problem
 from conformance.problem.forms import four_axes
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, Weights
+from conformance.problem.inputs import Inputs, Weights
 
 WAYS = ("native", "padding", "mask", "bias", "repeat", "zeros", "identity")
-
-# What the suite tries where ``Support.routes`` says nothing of a feature, beside what features say (conformance/features).
-DEFAULT_ROUTES: dict[str, tuple[str, ...]] = {
-    "grouped-heads": ("native", "repeat"),
-    "no-projection-bias": ("native", "zeros"),
-    "no-output-bias": ("native", "zeros"),
-    "separate-biases": ("native", "zeros"),
-    "no-output-projection": ("native", "identity"),
-}
-# What must be offered for a bias that is not there to be given as zeros.
-_ZEROS: dict[str, set[str]] = {"no-projection-bias": {"projection-bias"}, "no-output-bias": {"output-bias"}}
 
 
 @dataclass(frozen=True)
@@ -51,25 +41,9 @@ def default_route(problem: Problem, implementation: Implementation, conventions:
 def all_routes(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> Iterator[Route]:
     """The default route, then those that ask for one feature in another way; raises Unsupported if there is none."""
     _check_kind(problem, implementation)
-    _check_frequencies(problem, implementation, conventions)
-    if isinstance(problem, MultiHeadProblem):
-        yield from _multi_head_routes(problem, implementation, conventions)
-        return
-    yield from _combined(problem, implementation, conventions)
-
-
-def _multi_head_routes(
-    problem: MultiHeadProblem, implementation: Implementation, conventions: Mapping[str, str]
-) -> Iterator[Route]:
-    """Without an output projection, natively or as the problem with an identity for it, whatever that one needs in turn."""
-    ways = offered_ways("no-output-projection", implementation)
-    if problem.output != "none" or "native" in ways:
-        yield from _combined(problem, implementation, conventions)
-    if problem.output == "none" and "identity" in ways and problem.value_inner_width == problem.model_width:
-        for route in _combined(problem.but(output="plain"), implementation, conventions):
-            yield Route({**route.ways, "no-output-projection": "identity"})
-    elif problem.output == "none" and "native" not in ways:
-        raise Unsupported("no-output-projection", "no-output-projection")
+    operation = operation_of(problem)
+    operation.demand(problem, implementation, conventions)
+    yield from operation.routes(problem, implementation, lambda one: _combined(one, implementation, conventions))
 
 
 def _combined(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> Iterator[Route]:
@@ -89,32 +63,22 @@ def _check_kind(problem: Problem, implementation: Implementation) -> None:
         raise Unsupported(f"operation {problem.operation}")
     if problem.dtype not in support.dtypes:
         raise Unsupported(f"dtype {problem.dtype}")
-    if isinstance(problem, AttentionProblem) and problem.layout not in support.layouts:
+    if problem.has("layout") and problem.layout not in support.layouts:
         raise Unsupported(f"layout {problem.layout}")
     beyond = outside(problem, support)
     if beyond:
         raise LeftOut(beyond)
 
 
-def _check_frequencies(problem: Problem, implementation: Implementation, conventions: Mapping[str, str]) -> None:
-    """A function without a parameter for them has frequencies of its own, the paper's where those are none that are known."""
-    if not isinstance(problem, SinusoidalProblem) or implementation.has("frequencies"):
-        return
-    frozen = problem.values.name == "golden" and problem.frequencies == "default"
-    asked = FREQUENCIES[0] if frozen else problem.frequencies
-    observed = conventions.get("CON-SINUSOID-FREQUENCIES")
-    if asked not in ("default", observed if observed in FREQUENCIES else FREQUENCIES[0]):
-        raise Unsupported(f"frequencies {asked}")
-
-
 def offered_ways(feature: str, implementation: Implementation) -> list[str]:
     """The ways in which the implementation can be asked for ``feature``, by preference; none where it cannot."""
     offered, of_folder = implementation.features, of_name(implementation.operation, feature)
-    default = DEFAULT_ROUTES.get(feature, ("native",)) if of_folder is None else of_folder.ways
+    operation = operation_of(implementation.operation)
+    default = operation.ways.get(feature, ("native",)) if of_folder is None else of_folder.ways
     ways = implementation.support.routes.get(feature, default)
     # heads are repeated only where groups are offered too: repeated ones alone would test nothing
     needs = {way: {way} for way in ("padding", "mask", "bias")}
-    needs |= {"native": {feature}, "repeat": {feature}, "zeros": _ZEROS.get(feature, set())}
+    needs |= {"native": {feature}, "repeat": {feature}, "zeros": set(operation.zeros.get(feature, ()))}
     return [way for way in ways if needs.get(way, set()) <= offered]
 
 
@@ -125,30 +89,18 @@ def _ways(feature: str, problem: Problem, implementation: Implementation, conven
         if not options:
             raise of_folder.lacking(problem, implementation)
         return options
-    if feature == "separate-biases" and isinstance(problem, MultiHeadProblem):
-        absent = "output-bias" if problem.projection_bias else "projection-bias"
-        options = [way for way in options if way != "zeros" or absent in implementation.features]
-    if isinstance(problem, SinusoidalProblem) and not _arranged(feature, implementation, conventions):
-        options = [way for way in options if way != "native"]
+    operation = operation_of(problem)
+    options = [way for way in options if operation.can(feature, way, problem, implementation, conventions)]
     if not options:
         raise Unsupported(feature, feature)
     return options
 
 
-def _arranged(feature: str, implementation: Implementation, conventions: Mapping[str, str]) -> bool:
-    """Whether the implementation's columns lie as asked; where neither arrangement is known, they count as interleaved."""
-    if feature not in ARRANGEMENTS or implementation.has("arrangement"):
-        return True
-    observed = conventions.get("CON-SINUSOID-ARRANGEMENT")
-    return feature == (observed if observed in ARRANGEMENTS else "interleaved")
-
-
 def _settle(choice: Mapping[str, str], problem: Problem, implementation: Implementation) -> Route:
     """``choice`` with features that exclude each other folded into one of them, and the folded mask's form checked."""
     ways = {feature: way for feature, way in choice.items() if way != "native"}
-    if isinstance(problem, MultiHeadProblem) and "zeros" in ways.values():
-        one_flag = "separate-biases" not in implementation.features
-        ways |= {feature: "zeros" for feature in _ZEROS if feature in problem.features and one_flag}
+    if "zeros" in ways.values() and "separate-biases" not in implementation.features:  # one flag for all
+        ways |= dict.fromkeys(problem.features.intersection(operation_of(problem).zeros), "zeros")
     targets = {way for way in ways.values() if way in ("mask", "bias")}
     asked = {feature for feature, way in choice.items() if way == "native"} | targets
     rivals = asked & implementation.exclusive
@@ -166,7 +118,7 @@ def _settle(choice: Mapping[str, str], problem: Problem, implementation: Impleme
 
 def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
     """``inputs`` rewritten as ``route`` says. Raises Unsupported where the folded mask has a form that is not taken."""
-    if not route.ways or not isinstance(inputs, AttentionInputs | MultiHeadInputs):
+    if not route.ways:
         return inputs
     into_mask: list[np.ndarray] = []
     into_bias: list[np.ndarray] = []
@@ -177,7 +129,6 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
         if way in ("zeros", "identity"):
             continue  # of weights, below
         if way == "repeat":
-            assert isinstance(inputs, AttentionInputs)
             times = inputs.query.shape[1] // inputs.key.shape[1]
             changes |= {"key": np.repeat(inputs.key, times, axis=1), "value": np.repeat(inputs.value, times, axis=1)}
             continue
@@ -190,21 +141,21 @@ def fold(inputs: Inputs, route: Route, mask_forms: tuple[str, ...]) -> Inputs:
             changes[feature.argument] = feature.default
     if into_mask:
         own = [] if inputs.mask is None or "mask" in changes else [four_axes(inputs.mask)]
-        changes["mask"] = _in_form(_all_of(own + into_mask), mask_forms, _full_shape(inputs))
+        changes["mask"] = _in_form(_all_of(own + into_mask), mask_forms, inputs.pairs)
     if into_padding:
         changes["padding"] = np.ascontiguousarray(_all_of(into_padding)[:, 0, 0])
-    if into_bias and isinstance(inputs, AttentionInputs):
+    if into_bias:
         visible = _all_of(into_bias)
         own_bias = np.zeros((), inputs.query.dtype) if inputs.bias is None else four_axes(inputs.bias)
         infinity = np.array(-np.inf).astype(inputs.query.dtype)
-        changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, _full_shape(inputs))
-    folded = inputs.but(**changes)
-    return folded.but(weights=_completed(folded, route.ways)) if isinstance(folded, MultiHeadInputs) else folded
+        changes["bias"] = _in_form(np.where(visible, own_bias, infinity), mask_forms, inputs.pairs)
+    if {"zeros", "identity"}.intersection(route.ways.values()):
+        changes["weights"] = _completed(inputs.weights, inputs.query.dtype, route.ways)
+    return inputs.but(**changes)
 
 
-def _completed(inputs: MultiHeadInputs, ways: Mapping[str, str]) -> Weights:
+def _completed(weights: Weights, dtype: np.dtype[Any], ways: Mapping[str, str]) -> Weights:
     """The weights with an identity for the output projection, and zeros for biases, where they are asked for so."""
-    weights, dtype = inputs.weights, inputs.query.dtype
     zeros = {feature for feature, way in ways.items() if way == "zeros"}
     if ways.get("no-output-projection") == "identity":
         weights = replace(weights, output=np.eye(weights.value.shape[1], dtype=dtype))
@@ -214,11 +165,6 @@ def _completed(inputs: MultiHeadInputs, ways: Mapping[str, str]) -> Weights:
     if zeros & {"no-output-bias", "separate-biases"} and weights.output is not None and weights.output_bias is None:
         weights = replace(weights, output_bias=np.zeros(weights.output.shape[1], dtype))
     return weights
-
-
-def _full_shape(inputs: AttentionInputs | MultiHeadInputs) -> tuple[int, int, int, int]:
-    heads = inputs.query.shape[1] if isinstance(inputs, AttentionInputs) else inputs.num_heads
-    return inputs.query.shape[0], heads, inputs.query.shape[-2], inputs.key.shape[-2]
 
 
 def _all_of(masks: list[np.ndarray]) -> np.ndarray:

@@ -18,15 +18,9 @@ from types import ModuleType
 from typing import Any
 
 from conformance.adapter import Implementation, Support
-from conformance.adapter.parameters import (
-    ALWAYS_PASSED,
-    POSITIONAL,
-    by_name,
-    named_parameters,
-    parameter_features,
-    read_signature,
-)
+from conformance.adapter.parameters import by_name, named_parameters, parameter_features, read_signature
 from conformance.errors import UsageError, demand_own, told
+from conformance.operations import operation_of
 from conformance.system.world import outside
 
 _files: set[str] = set()  # names of modules that were loaded from a path
@@ -67,7 +61,7 @@ def check_signature(implementation: Implementation) -> None:
     spec, operation, how = implementation.name, implementation.operation, implementation.calling
     signature, _ = read_signature(implementation.function, spec, operation)
     parameters = list(signature.parameters.values())
-    expected = POSITIONAL[operation]
+    expected = operation_of(operation).positional
     by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if len(by_place) < len(expected) and not any_number:
@@ -91,7 +85,7 @@ def check_signature(implementation: Implementation) -> None:
         )
     for parameter in named_parameters(signature, operation):
         known = ours.get(parameter.name)
-        if parameter.default is not parameter.empty or known in ALWAYS_PASSED[operation]:
+        if parameter.default is not parameter.empty or known in operation_of(operation).always_passed:
             continue
         if known is not None:
             raise UsageError(
@@ -102,8 +96,9 @@ def check_signature(implementation: Implementation) -> None:
             f"{', '.join(by_name(operation))}, or say which of them it is in Support.parameters."
         )
     any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    if "num_heads" in ALWAYS_PASSED[operation] and not any_name and "num_heads" not in how.spelled:
-        raise UsageError(f"{spec} has no parameter 'num_heads', which {operation} always passes by name.")
+    for name in operation_of(operation).demanded:
+        if not any_name and name not in how.spelled:
+            raise UsageError(f"{spec} has no parameter {name!r}, which {operation} always passes by name.")
     _demand_parameters(implementation, any_name)
 
 

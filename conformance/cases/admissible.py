@@ -12,10 +12,10 @@ import numpy as np
 from conformance.judging.verdict import judge
 from conformance.numerics.dtypes import float_type, round_to
 from conformance.numerics.profiles import TIGHTEST_FIRST
-from conformance.oracle import Expected, expect, heads_of, merged, scores_and_output, truth_of
+from conformance.operations import operation_of
+from conformance.oracle import Expected, expect
 from conformance.problem import Problem
-from conformance.problem.inputs import AttentionInputs, Inputs, SinusoidalInputs
-from conformance.problem.visibility import visible_pairs
+from conformance.problem.inputs import Inputs
 from conformance.values import materialise
 
 LEAST_RATIO = 10.0  # error / budget that a null model must reach
@@ -69,37 +69,5 @@ def _within(least: float, outputs: dict[str, np.ndarray], expected: Expected) ->
 
 def null_outputs(inputs: Inputs) -> dict[str, np.ndarray]:
     """What the null models give, in float64; those that are no models of the operation, or of its shapes, are absent."""
-    if isinstance(inputs, SinusoidalInputs):
-        return _sinusoidal_nulls(inputs)
     with np.errstate(invalid="ignore", over="ignore"):
-        if isinstance(inputs, AttentionInputs):
-            return _attention_nulls(inputs)
-        attended = _attention_nulls(heads_of(inputs, np.float64))
-        return {name: merged(output, inputs.weights) for name, output in attended.items()}
-
-
-def _attention_nulls(inputs: AttentionInputs) -> dict[str, np.ndarray]:
-    """Of the visible keys' scores only the largest counts; ``heads`` is the true output, moved."""
-    heads, keys = inputs.query.shape[1], inputs.key.shape[2]
-    visible = visible_pairs(inputs)
-    scores, output = scores_and_output(inputs)
-    value = np.repeat(inputs.value.astype(np.float64), heads // inputs.key.shape[1], axis=1)
-    weights = {
-        "zeros": np.zeros_like(scores),
-        "mean": visible / np.maximum(visible.sum(axis=-1, keepdims=True), 1),
-        "argmax": (np.arange(keys) == scores.argmax(axis=-1)[..., None]).astype(np.float64),
-        "uniform": np.full_like(scores, 1.0 / keys),
-    }
-    nulls = {name: weight @ value for name, weight in weights.items()}
-    return nulls | ({"heads": np.roll(output, 1, axis=1)} if heads > 1 else {})
-
-
-def _sinusoidal_nulls(inputs: SinusoidalInputs) -> dict[str, np.ndarray]:
-    added = 0.0 if inputs.x is None else inputs.x.astype(np.float64)
-    longer = truth_of(inputs.but(length=inputs.length + 1, rows=None, x=None)).output.astype(np.float64)
-    table = longer[:-1]
-    half = inputs.width // 2
-    pairs = table[:, : 2 * half].reshape(-1, half, 2)[..., ::-1].reshape(-1, 2 * half)
-    swapped = np.roll(table, half, axis=1) if inputs.arrangement == "concatenated" else np.hstack([pairs, table[:, 2 * half :]])
-    tables = {"zeros": 0 * table, "position 0": table[:1] + 0 * table, "shifted": longer[1:], "swapped": swapped}
-    return {name: values + added for name, values in tables.items()}
+        return operation_of(inputs).nulls(inputs)

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from conformance.numerics.philox import Stream
+from conformance.operations import operation_of
 from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.specification.draw import AnyDraw, Draw, MultiHeadDraw, SinusoidalDraw
 from conformance.specification.palette import MULTI_HEAD_SHAPE_SETS, MULTI_HEAD_SHAPES, SHAPE_SETS, SHAPES, SINUSOIDAL_SIZES
@@ -32,19 +33,11 @@ class Example:
 
 def examples(draw: AnyDraw, free: bool) -> st.SearchStrategy[Example]:
     """Examples of what ``draw`` allows, in palette shapes or in free ones."""
-    if isinstance(draw, SinusoidalDraw):
-        return _described(_sinusoidal_sizes(draw, free), {"dtype": draw.dtypes}, _sinusoidal_problem, free)
-    if isinstance(draw, MultiHeadDraw):
-        names = MULTI_HEAD_SHAPE_SETS[draw.shapes]
-        palette = st.sampled_from([MULTI_HEAD_SHAPES[name].fields for name in names])
-        sizes = _FREE_MULTI_HEAD[draw.shapes] if free else palette
-        return _described(sizes, _multi_head_choices(draw), lambda *told: _multi_head_problem(draw, *told), free)
-    palette = st.sampled_from([SHAPES[name].fields for name in SHAPE_SETS[draw.shapes]])
-    sizes = _FREE.get(draw.shapes, palette) if free else palette
-    return _described(sizes, _attention_choices(draw), lambda *told: _attention_problem(draw, *told), free)
+    found: st.SearchStrategy[Example] = operation_of(draw.operation).examples(draw, free)
+    return found
 
 
-def _described(
+def described(
     sizes: st.SearchStrategy[Sizes],
     choices: Mapping[str, Sequence[Any]],
     build: Callable[[Sizes, Mapping[str, Any], int, int], Problem],
@@ -64,6 +57,12 @@ def _described(
 
 
 # ---------------------------------------------------------------------------------------------------------- attention
+
+
+def of_attention(draw: Draw, free: bool) -> st.SearchStrategy[Example]:
+    palette = st.sampled_from([SHAPES[name].fields for name in SHAPE_SETS[draw.shapes]])
+    sizes = _FREE.get(draw.shapes, palette) if free else palette
+    return described(sizes, _attention_choices(draw), lambda *told: _attention_problem(draw, *told), free)
 
 
 def _attention_choices(draw: Draw) -> dict[str, Sequence[Any]]:
@@ -111,7 +110,7 @@ def _attention_problem(draw: Draw, sizes: Sizes, chosen: Mapping[str, Any], seed
 
 def _further(draw: Draw | MultiHeadDraw, chosen: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The fields of other features; a recipe gets the seed."""
-    described = {field.key: field for field in (AttentionProblem if isinstance(draw, Draw) else MultiHeadProblem).fields()}
+    described = {field.key: field for field in operation_of(draw.operation).problem.fields()}
     fields: dict[str, Any] = {}
     for key, _ in draw.further:
         if chosen[key]:
@@ -195,6 +194,12 @@ _FREE: dict[str, st.SearchStrategy[Sizes]] = {
 # --------------------------------------------------------------------------------------------------------- multi-head
 
 
+def of_multi_head(draw: MultiHeadDraw, free: bool) -> st.SearchStrategy[Example]:
+    palette = st.sampled_from([MULTI_HEAD_SHAPES[name].fields for name in MULTI_HEAD_SHAPE_SETS[draw.shapes]])
+    sizes = _FREE_MULTI_HEAD[draw.shapes] if free else palette
+    return described(sizes, _multi_head_choices(draw), lambda *told: _multi_head_problem(draw, *told), free)
+
+
 def _multi_head_choices(draw: MultiHeadDraw) -> dict[str, Sequence[Any]]:
     masked = _presence(draw.masks)
     return {
@@ -256,6 +261,10 @@ _FREE_MULTI_HEAD: dict[str, st.SearchStrategy[Sizes]] = {
 
 
 # --------------------------------------------------------------------------------------------------------- sinusoidal
+
+
+def of_sinusoidal(draw: SinusoidalDraw, free: bool) -> st.SearchStrategy[Example]:
+    return described(_sinusoidal_sizes(draw, free), {"dtype": draw.dtypes}, _sinusoidal_problem, free)
 
 
 def _sinusoidal_sizes(draw: SinusoidalDraw, free: bool) -> st.SearchStrategy[Sizes]:

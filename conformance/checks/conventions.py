@@ -35,12 +35,12 @@ def _message(question: Question, declared: str | None, seen: Observation, status
     if seen.answer not in question.legitimate:
         parts += [_seen(question, seen), question.otherwise, *_texts(seen)]
         parts.append(
-            f"Mend it, or state it as known: [[expected]] with convention = {_quoted(question.id)} and answer = "
+            f"Fix it, or state it as known: [[expected]] with convention = {_quoted(question.id)} and answer = "
             f"{_quoted(seen.answer)}."
         )
     elif declared is not None and declared != seen.answer:
         meaning = question.meaning(seen.answer)
-        parts.append(f"It declares {declared!r}, and what is observed is {seen.answer!r}: {meaning}. Mend the one that is wrong.")
+        parts.append(f"It declares {declared!r}, and what is observed is {seen.answer!r}: {meaning}. Fix the one that is wrong.")
     return " ".join(filter(None, parts))
 
 
@@ -52,7 +52,7 @@ def _seen(question: Question, seen: Observation) -> str:
     each = f" in each of {number} places" if number > 1 else ""
     return (
         f"{question.question} Observed is {seen.answer!r} ({question.meaning(seen.answer)}){each}, where {allowed} is "
-        f"due.{_raised(seen)}"
+        f"expected.{_raised(seen)}"
     )
 
 

@@ -17,8 +17,8 @@ from conformance.features import features
 from conformance.judging.verdict import Outcome, Verdict
 from conformance.numerics.dtypes import float_type
 from conformance.oracle import expect
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.inputs import AttentionInputs, Inputs
+from conformance.problem.visibility import visible_pairs
 from conformance.specification.asking import COARSE, is_nothing
 
 Array = np.ndarray
@@ -38,16 +38,16 @@ def judge_fully_masked_rows(output: Float[Array, "b *h lq c"], inputs: Inputs, b
     answer is right. ``by_lse``: weights are e^(s − lse) and nothing divides by their sum; a log-sum-exp as low as the lowest
     number has lost how many keys there are, so that rows which see some are not looked at.
     """
-    assert isinstance(inputs, AttentionInputs | MultiHeadInputs)
+    plain = inputs.plain
     unknown = _empty(inputs)
-    if by_lse and isinstance(inputs, AttentionInputs):
-        unknown &= ~visible_pairs(inputs).any(-1)
+    if by_lse and plain is not None:
+        unknown &= ~visible_pairs(plain).any(-1)
     if not unknown.any():
         return Verdict(Outcome.PASS, "Each row sees a key.")
     got = output.astype(np.float64)
     unknown = unknown & ~np.isnan(got).all(-1) & ~is_nothing(got, inputs)
-    if unknown.any() and isinstance(inputs, AttentionInputs) and inputs.bias is not None:
-        unknown &= ~_between_visible(got, inputs)
+    if unknown.any() and plain is not None and plain.bias is not None:
+        unknown &= ~_between_visible(got, plain)
     for mean, known in _means(inputs):
         if not unknown.any():
             break
@@ -60,7 +60,7 @@ def judge_fully_masked_rows(output: Float[Array, "b *h lq c"], inputs: Inputs, b
     first = ", ".join(f"{float(number):.6g}" for number in got[row][:3])
     return Verdict(
         Outcome.WRONG_VALUE if finite else Outcome.NONFINITE,
-        f"The row {row} sees no key and begins with {first}: neither zeros nor NaN nor a mean of V.",
+        f"The row {row} is fully masked and begins with {first}: neither zeros nor NaN nor a mean of V.",
         index=(*row, 0),
         got=float(got[(*row, 0)]),
     )
@@ -77,7 +77,7 @@ def _between_visible(got: Float[Array, "b h lq c"], inputs: AttentionInputs) -> 
     return np.asarray(visible.any(-1) & ((low - slack <= got) & (got <= high + slack)).all(-1))
 
 
-def _counting(inputs: AttentionInputs) -> Bool[Array, "b h lq lk"]:
+def _counting(inputs: Inputs) -> Bool[Array, "b h lq lk"]:
     """The visible pairs whose bias is not the lowest finite number, by which many libraries write that a key is hidden."""
     pairs = visible_pairs(inputs)
     if inputs.bias is None:
@@ -85,16 +85,14 @@ def _counting(inputs: AttentionInputs) -> Bool[Array, "b h lq lk"]:
     return np.asarray(pairs & (inputs.bias != -float_type(inputs.bias.dtype.name).largest))
 
 
-def _empty(inputs: AttentionInputs | MultiHeadInputs) -> Bool[Array, "b *h lq"]:
-    if isinstance(inputs, AttentionInputs):
-        return np.logical_not(_counting(inputs).any(-1))
-    return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3)))
+def _empty(inputs: Inputs) -> Bool[Array, "b *h lq"]:
+    return np.logical_not(_counting(inputs).any(-1 if inputs.plain is not None else (1, 3)))
 
 
-def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, Bool[Array, "b *h lq"]]]:
+def _means(inputs: Inputs) -> Iterator[tuple[Array, Bool[Array, "b *h lq"]]]:
     """Means of keys, and the rows that have such keys: of all keys, then of those that some of what hides keys hides and some
     does not, in every combination."""
-    attention = inputs if isinstance(inputs, AttentionInputs) else tokens_as_heads(inputs)
+    attention = inputs.as_heads()
     nothing = _none(attention)
     there = [name for name, none in nothing.items() if getattr(attention, name) is not none]
     without = attention.but(**nothing)
@@ -108,9 +106,9 @@ def _means(inputs: AttentionInputs | MultiHeadInputs) -> Iterator[tuple[Array, B
             yield mean.output.astype(np.float64), mean.judged[..., 0]
 
 
-def _of_equal_weights(inputs: AttentionInputs | MultiHeadInputs) -> AttentionInputs | MultiHeadInputs:
+def _of_equal_weights(inputs: Inputs) -> Inputs:
     """Inputs that give all keys equal weights: all scores are 0, and nothing is hidden."""
-    if isinstance(inputs, MultiHeadInputs):
-        weights = replace(inputs.weights, query=np.zeros_like(inputs.weights.query), query_bias=None)
-        return inputs.but(weights=weights, **_none(inputs))
-    return inputs.but(query=np.zeros_like(inputs.query), **_none(inputs))
+    if inputs.plain is not None:
+        return inputs.but(query=np.zeros_like(inputs.query), **_none(inputs))
+    weights = replace(inputs.weights, query=np.zeros_like(inputs.weights.query), query_bias=None)
+    return inputs.but(weights=weights, **_none(inputs))

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import UNSET
 
 from conformance.adapter.known import reproduce_command
-from conformance.adapter.limits import largest_score, work
+from conformance.adapter.limits import largest_score
 from conformance.adapter.own_code import facts_of
 from conformance.adapter.parameters import parameter_features
 from conformance.cases.random import corpus, shrink
@@ -135,7 +135,7 @@ class ItemRun:
     def _affordable(self, example: Example) -> tuple[Problem, ...]:
         """The problems of an example, fewer where limits of shapes make them large, so that a run takes no longer."""
         try:
-            size = work(self._fitted("random", example.problems[0]))
+            size = self._fitted("random", example.problems[0]).work
         except Unsupported:
             return example.problems
         return example.problems[: max(1, len(example.problems) * LARGEST // max(size, LARGEST))]

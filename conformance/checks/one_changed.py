@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
-from conformance.problem.inputs import Inputs, MultiHeadInputs
+from conformance.problem import Problem, Recipe
+from conformance.problem.inputs import Inputs
 
 FACTOR = 1.5  # by which a scale differs
 TURNS = 3  # changes of tensors to a problem where not all are made
@@ -19,7 +19,7 @@ def one_changed(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, Problem
     """
     if problem.values.name == "golden":  # of which there is no other
         return
-    if isinstance(problem, SinusoidalProblem):  # which has no transformations
+    if not problem.has("transformations"):
         yield "x", problem.but(values=replace(problem.values, seed=problem.values.seed + 2))
         return
     tensors = list(_tensors(problem, inputs))
@@ -30,7 +30,7 @@ def one_changed(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, Problem
         yield what, problem.but(transformations=(*problem.transformations, Recipe(transformation)))
     if problem.key_lengths is not None:
         yield "one key length", problem.but(key_lengths=_shorter(problem.key_lengths))
-    if isinstance(problem, AttentionProblem) and problem.scale is not None:
+    if problem.scale is not None:
         yield "the scale", problem.but(scale=problem.scale * FACTOR)
 
 
@@ -44,7 +44,7 @@ def _tensors(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, str]]:
             seen.add(id(array))
             yield f"middle-{name}", f"one element of {name}"
     yield "exchange-elements", "the order of elements"
-    if isinstance(inputs, MultiHeadInputs) and isinstance(problem, MultiHeadProblem) and problem.weights == "full":
+    if "full-weights" in problem.features:
         for name in inputs.weights.arrays():
             if name != "key_bias":  # softmax does not notice it
                 yield f"middle-weights-{name.replace('_', '-')}", f"one element of weights.{name}"
@@ -52,7 +52,7 @@ def _tensors(problem: Problem, inputs: Inputs) -> Iterator[tuple[str, str]]:
 
 
 def _masking(inputs: Inputs) -> Iterator[tuple[str, str]]:
-    return ((f"middle-{name}", f"one element of {name}") for name in ("mask", "bias") if getattr(inputs, name, None) is not None)
+    return ((f"middle-{name}", f"one element of {name}") for name in ("mask", "bias") if getattr(inputs, name) is not None)
 
 
 def _shorter(lengths: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,12 +1,15 @@
 """The picture of a failure that its record holds: the worst head, small, with what its queries may see."""
 
+from math import prod
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.judging.verdict import Verdict, overflowed
 from conformance.oracle import Expected
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.inputs import Inputs
+from conformance.problem.visibility import visible_pairs
 from conformance.records.picture import Cells, Picture
 
 SIDE = 24  # rows and columns at most
@@ -87,7 +90,7 @@ def _visible(
     inputs: Inputs, head: tuple[int, ...], positions: np.ndarray, rows: Starts
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Starts of blocks of keys, and for each block of rows a mark a block of keys; nothing where no pair is hidden."""
-    if isinstance(inputs, SinusoidalInputs):
+    if not inputs.attends:
         return (), ()
     pairs = _pairs_of_head(inputs, head)
     if pairs is None or pairs.all():
@@ -103,11 +106,9 @@ def _visible(
     return tuple(int(key) for key in keys), marks
 
 
-def _pairs_of_head(inputs: AttentionInputs | MultiHeadInputs, head: tuple[int, ...]) -> Bool[np.ndarray, "lq lk"] | None:
+def _pairs_of_head(inputs: Any, head: tuple[int, ...]) -> Bool[np.ndarray, "lq lk"] | None:
     """The visible pairs of one head; of multi-head attention, whose output mixes the heads, those visible in any head."""
-    attention = tokens_as_heads(inputs) if isinstance(inputs, MultiHeadInputs) else inputs
-    heads, lq, lk = attention.query.shape[1], attention.query.shape[2], attention.key.shape[2]
-    if attention.query.shape[0] * heads * lq * lk > PAIRS:
+    if prod(inputs.pairs) > PAIRS:
         return None
-    pairs = visible_pairs(attention)[head]
+    pairs = visible_pairs(inputs)[head]
     return pairs.any(axis=0) if pairs.ndim == 3 else pairs

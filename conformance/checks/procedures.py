@@ -61,7 +61,7 @@ def check_beyond(judging: Judge, subject: Subject, problem: Problem) -> list[Jud
     inputs = judging.inputs(judgement.problem)
     expected = judging.expected(judgement.problem, judgement.profile, subject.implementation.support)
     got, infinite = expected.rows_of(judgement.output).astype(np.float64), ~np.isfinite(expected.output)
-    lost = infinite if infinite.any() else np.full(got.shape, isinstance(inputs, AttentionInputs) and is_beyond(inputs))
+    lost = infinite if infinite.any() else np.full(got.shape, inputs.plain is not None and is_beyond(inputs.plain))
     lost = lost & (~np.isfinite(got) | (got == 0).all(-1, keepdims=True))
     verdict = judge(judgement.output, replace(expected, judged=expected.judged & ~lost))
     if verdict.outcome is Outcome.PASS:

@@ -97,7 +97,7 @@ def _apart_first(run: Run) -> Iterator[Item]:
 
 
 def _message(run: Run, item: Item, cases: list[Case]) -> str:
-    """Sentence, reason, and an unexpected case, if possible of the item's outcome, with the command that shows it again."""
+    """Sentence, reason, and an unexpected case, if possible of the item's outcome, with the command that reproduces it."""
     shown = next((case for case in cases if case.outcome is item.outcome), cases[0] if cases else None)
     told = [run.requirements[item.requirement].sentence, item.reason]
     if shown is not None:

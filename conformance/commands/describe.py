@@ -17,6 +17,7 @@ from conformance.faults import catalogue
 from conformance.faults.fault import Fault
 from conformance.harness.subject import Subject
 from conformance.numerics.profiles import DECLARABLE, UNDECLARED
+from conformance.operations import operation_of
 from conformance.problem.returned import OUTPUT
 from conformance.records.distribution import distribution_of
 from conformance.specification import WITHDRAWN, conventions, requirements
@@ -66,7 +67,7 @@ def parts(implementation: Implementation) -> Iterator[str]:
         ("runs here", missing or "yes"),
         ("dtypes", ", ".join(_dtype(name, support.profile_for(name)) for name in support.dtypes)),
     ]
-    if support.operation == "attention":
+    if operation_of(support.operation).problem.has("layout"):
         lines += [("layouts", ", ".join(support.layouts)), ("axes", support.axes)]
     lines += [("features", ", ".join(sorted(implementation.features)) or "none"), *_not_native(implementation)]
     lines += [("called", ", ".join(f"{ours} as {theirs}" for ours, theirs in _renamed(implementation)))]

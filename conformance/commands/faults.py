@@ -1,4 +1,5 @@
-"""``attention-conformance faults``: the kill matrix, the comparison with other rules, and the implementations that are right."""
+"""``attention-conformance faults``: the kill matrix, the comparison with other rules, the implementations that are right,
+and how good the diagnosis is."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,10 +8,10 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
+from conformance.diagnosis import measure
 from conformance.errors import UsageError
 from conformance.evaluation import compare as comparison
-from conformance.evaluation import false_positives as false_positives
-from conformance.evaluation import kill_tables, kills
+from conformance.evaluation import false_positives, kill_tables, kills
 from conformance.specification.coverage import coverage, sentences, table
 from conformance.system import files
 from conformance.system.exit_codes import ExitCode, exit_code
@@ -63,6 +64,19 @@ def correct(seeds: int, out: Path | None, processes: int | None = None) -> ExitC
     if out is not None:
         write(out / "correct.md", f"# Implementations that are right\n\n{false_positives.render(found, seeds, 'github')}\n")
     return exit_code(unexpected=len(found.found), enough_cases=found.cases > 0)
+
+
+def diagnose(only: str, out: Path | None, processes: int | None = None) -> ExitCode:
+    """Prints what the diagnosis makes of the faults that match ``only``; writes ``diagnosed.md`` to ``out``.
+
+    Raises UsageError where no fault matches.
+    """
+    jobs = measure.jobs_for(kills.chosen(only))
+    measured = with_bar("diagnoses", len(jobs), lambda progress: measure.diagnose_all(jobs, processes, progress))
+    say(measure.report(measured))
+    if out is not None:
+        write(out / "diagnosed.md", f"# Faults diagnosed\n\n{measure.report(measured, 'github')}\n")
+    return ExitCode.AS_EXPECTED if measured.in_order else ExitCode.UNEXPECTED
 
 
 def with_bar(what: str, total: int, work: Callable[[Callable[[int], None]], _Result]) -> _Result:

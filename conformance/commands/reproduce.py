@@ -1,4 +1,4 @@
-"""One problem on one implementation, judged again and shown in full."""
+"""A failure reproduced: one problem on one implementation, judged and shown in full."""
 
 from dataclasses import dataclass
 

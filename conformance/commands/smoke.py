@@ -14,7 +14,8 @@ from conformance.harness.subject import Subject
 from conformance.judging.judge import CompletedCall, Failed, Judge
 from conformance.judging.soundness import UNSOUND, PlainTrial, variants
 from conformance.judging.verdict import Outcome
-from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalProblem
+from conformance.operations import operation_of
+from conformance.problem import Problem, Recipe
 
 OK, FAIL, NOTE = "ok", "FAIL", "note"
 COMPILATION = 0.25  # seconds of a call with a new shape, from which on it is worth a note
@@ -57,7 +58,7 @@ def smoke(implementation: Implementation) -> Iterator[CheckedLine]:
         return
     yield from trial.each("dtype", implementation.support.dtypes, trial.in_dtype)
     yield from trial.each("feature", sorted(implementation.features), trial.with_feature)
-    if implementation.operation == "attention":
+    if operation_of(implementation.operation).problem.has("layout"):
         yield from trial.each("layout", implementation.support.layouts, trial.in_layout)
     yield from trial.each("mask form", implementation.support.mask_forms, trial.with_mask_form)
     yield from trial.manners()
@@ -88,7 +89,9 @@ class _Trial:
         unsound = self.trial.unsound(self.base)
         if unsound:
             return CheckedLine(FAIL, what, unsound)
-        return CheckedLine(NOTE, what, f"the shape and dtype due; of the values, which `run` judges: {judgement.verdict.message}")
+        return CheckedLine(
+            NOTE, what, f"the expected shape and dtype; of the values, which `run` judges: {judgement.verdict.message}"
+        )
 
     def each(self, kind: str, names: tuple[str, ...] | list[str], make: Callable[[str], Problem | None]) -> Iterator[CheckedLine]:
         """One line for those that are sound, one for each that is not; one for each of what compiles."""
@@ -117,11 +120,10 @@ class _Trial:
             return None
         message = self.trial.explained(judgement).rstrip(".")
         forms = self._in_other_forms(name, problem) if kind == "feature" and name in ("mask", "bias") else ""
-        return CheckedLine(FAIL, f"{kind} {name}", f"{message}{forms}." if forms else f"{message}. Mend it, or {WAYS_OUT[kind]}.")
+        return CheckedLine(FAIL, f"{kind} {name}", f"{message}{forms}." if forms else f"{message}. Fix it, or {WAYS_OUT[kind]}.")
 
     def _in_other_forms(self, name: str, problem: Problem) -> str:
         """Which forms of a mask or a bias work, where it is not all that fail."""
-        assert not isinstance(problem, SinusoidalProblem)
         recipe = getattr(problem, name)
         forms = self.implementation.support.mask_forms
         tried = {form: self.judge.values(self.subject, problem.but(**{name: replace(recipe, form=form)})) for form in forms}
@@ -138,11 +140,11 @@ class _Trial:
         return self.base.but(dtype=name)
 
     def in_layout(self, name: str) -> Problem:
-        assert isinstance(self.base, AttentionProblem)
+        assert self.base is not None
         return self.base.but(layout=name)
 
     def with_mask_form(self, form: str) -> Problem | None:
-        if isinstance(self.base, SinusoidalProblem | None) or "mask" not in self.implementation.features:
+        if self.base is None or "mask" not in self.implementation.features:
             return None
         return self.base.but(mask=Recipe("random", form=form))
 

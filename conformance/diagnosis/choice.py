@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from conformance.diagnosis.evidence import cost
 from conformance.numerics.dtypes import FLOAT_TYPES
-from conformance.problem import AttentionProblem, Problem, Recipe, SinusoidalProblem
+from conformance.problem import Problem, Recipe
 
 LARGEST = 1e7  # products of one call; beyond, a problem is looked at only where all are as large
 LARGE = 100.0  # a number of a recipe that may be made smaller
@@ -17,8 +16,8 @@ FRESH_SEEDS = 7919  # added to seeds
 def varied(problems: Sequence[Problem], limit: int) -> list[Problem]:
     """At most ``limit`` of ``problems``: dtypes, features and sizes in turn, within them distributions and transformations in
     turn; the cheapest first, but golden ones, which cannot be made anew with other numbers, last."""
-    unique = sorted(dict.fromkeys(problems), key=lambda problem: (problem.values.name == "golden", cost(problem)))
-    affordable = [problem for problem in unique if cost(problem) <= LARGEST] or unique[:limit]
+    unique = sorted(dict.fromkeys(problems), key=lambda problem: (problem.values.name == "golden", problem.cost))
+    affordable = [problem for problem in unique if problem.cost <= LARGEST] or unique[:limit]
     buckets: dict[object, list[Problem]] = {}
     for problem in affordable:
         buckets.setdefault((problem.dtype, problem.features, _size(problem)), []).append(problem)
@@ -37,15 +36,14 @@ def of_all_kinds(failing: Mapping[Problem, str], limit: int) -> list[Problem]:
 
 def _size(problem: Problem) -> int:
     """A class of lengths: to 3, to 15, to 63, to 255 and so on."""
-    length = problem.length if isinstance(problem, SinusoidalProblem) else max(problem.query_length, problem.key_length)
-    return (length.bit_length() + 1) // 2
+    return (problem.longest.bit_length() + 1) // 2
 
 
 def _by_content(problems: Iterable[Problem]) -> list[list[Problem]]:
     """Problems with values of the same distribution, the same kinds of mask and transformations, together."""
     kinds: dict[object, list[Problem]] = {}
     for problem in problems:
-        recipes = (getattr(problem, "mask", None), getattr(problem, "bias", None), *getattr(problem, "transformations", ()))
+        recipes = (problem.mask, problem.bias, *problem.transformations)
         kinds.setdefault((problem.values.name, *(recipe and recipe.name for recipe in recipes)), []).append(problem)
     return list(kinds.values())
 
@@ -70,21 +68,16 @@ def of_same_sizes(problem: Problem, problems: Iterable[Problem], limit: int) -> 
 
 
 def _sizes(problem: Problem) -> tuple[object, ...]:
-    if isinstance(problem, SinusoidalProblem):
-        return problem.length, problem.width, problem.batch, problem.dtype
-    lengths = problem.batch, problem.heads, problem.query_length, problem.key_length, problem.dtype
-    if isinstance(problem, AttentionProblem):
-        return (*lengths, problem.kv_heads, problem.width, problem.value_width)
-    return (*lengths, problem.model_width, problem.inner_width, problem.value_inner_width)
+    return problem.dtype, *(getattr(problem, name) for name in problem.sizes)
 
 
 def renewed(problem: Problem, number: int) -> Problem | None:
     """``problem`` with other seeds, so that it holds other numbers; None where it has no seeds to change."""
-    if problem.values.name == "golden" or (isinstance(problem, SinusoidalProblem) and not problem.batch):
+    if not problem.is_drawn:
         return None
     changes = {}
     for name in ("values", "mask", "bias"):
-        recipe = getattr(problem, name, None)
+        recipe = getattr(problem, name)
         if recipe is not None:
             changes[name] = replace(recipe, seed=recipe.seed + FRESH_SEEDS * number)
     return problem.but(**changes)
@@ -102,7 +95,7 @@ def sharpened(problem: Problem, dtypes: Sequence[str]) -> list[Problem]:
 def weakened(problem: Problem) -> list[Problem]:
     """``problem`` with the numbers of its transformations and values, where they are large, made smaller by and by: what is lost
     at −1e10 may be lost at −1e6 or not."""
-    transformations = getattr(problem, "transformations", ())
+    transformations = problem.transformations
     found = []
     for factor in WEAKER:
         fewer = tuple(_weaker(transformation, factor) for transformation in transformations)
@@ -121,7 +114,7 @@ def _weaker(recipe: Recipe, factor: float) -> Recipe:
 
 def enlarged(problem: Problem) -> list[Problem]:
     """``problem`` with lengths beyond one tile and beyond two, in the relation that its own have."""
-    if isinstance(problem, SinusoidalProblem) or problem.values.name == "golden" or problem.key_lengths is not None:
+    if not problem.attends or problem.values.name == "golden" or problem.key_lengths is not None:
         return []
     query, key = problem.query_length, problem.key_length
     sizes = [(67, 67), (133, 133)] if query == key else [(66, 131), (67, 269)] if query < key else [(131, 66), (269, 67)]

@@ -4,39 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
-from conformance.features import features
+from conformance.features import every_feature
 from conformance.numerics.dtypes import DTYPES
-from conformance.problem import Problem, SinusoidalProblem
+from conformance.operations import operation_of, operations
+from conformance.problem import Problem
 
 Condition = Callable[[Any], bool]  # of a problem of any operation
 FEW = 1 / 3  # of the passing problems
 TILES = (16, 32, 64, 128, 256, 512, 1024)
 FEATURES: dict[str, str] = {
-    **{one.name: one.condition for one in features("attention") if one.condition},
-    "grouped-heads": "with grouped heads",
-    "value-width": "where the widths of key and value differ",
-    "cross-length": "where the lengths of query and key differ",
-    "cross-attention": "in cross-attention",
-    "projection-bias": "with biases of the projections",
-    "no-projection-bias": "without biases of the projections",
-    "no-output-projection": "without an output projection",
-    "output-bias": "with a bias of the output projection",
-    "no-output-bias": "without a bias of the output projection",
-    "separate-biases": "where only some of the projections have biases",
-    "separate-values": "where keys and values are projected from different inputs",
-    "many-heads": "with several heads",
-    "inner-width": "where the inner width is not that of the model",
-    "odd-width": "at odd widths",
-    "addition": "where the encoding is added to x",
-    "interleaved": "with sine and cosine alternating",
-    "concatenated": "with all sines before all cosines",
+    **{one.name: one.condition for one in every_feature() if one.condition},
+    **{name: words for operation in operations().values() for name, words in operation.conditions.items()},
 }
-ABSENT: dict[str, str] = {
-    "grouped-heads": "without grouped heads",
-    "value-width": "where the widths of key and value agree",
-    "cross-length": "where the lengths of query and key agree",
-}
-HIDING = frozenset(one.name for one in features("attention") if one.hides)
+ABSENT: dict[str, str] = {name: words for operation in operations().values() for name, words in operation.absent.items()}
+HIDING = frozenset(one.name for one in every_feature() if one.hides)
 SIZES: dict[str, str] = {
     "key_length": "keys",
     "query_length": "queries",
@@ -115,14 +96,13 @@ def _least(failing: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
     """From which size on it fails."""
     for field, words in SIZES.items():
         sizes = [getattr(problem, field, 0) for problem in failing]
-        if isinstance(failing[0], SinusoidalProblem) and field == "width":
-            words = "columns"
+        words = operation_of(failing[0]).of_sizes.get(field, words)
         if min(sizes) > 1:
             yield f"with {min(sizes)} {words} or more", _beyond(field, min(sizes) - 1)
 
 
 def _of_keys(test: Condition) -> Condition:
-    return lambda problem: not isinstance(problem, SinusoidalProblem) and test(problem)
+    return lambda problem: problem.attends and test(problem)
 
 
 def _beyond(field: str, size: int) -> Condition:
@@ -131,14 +111,12 @@ def _beyond(field: str, size: int) -> Condition:
 
 def _contents(problems: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
     """Layouts, distributions, transformations, kinds and forms of masks that occur."""
-    for layout in sorted({getattr(problem, "layout", "contiguous") for problem in problems}):
+    for layout in sorted({problem.layout for problem in problems}):
         yield f"in the {layout} layout", _is("layout", layout)
-    for transformation in sorted(
-        {transformation.name for problem in problems for transformation in getattr(problem, "transformations", ())}
-    ):
+    for transformation in sorted({transformation.name for problem in problems for transformation in problem.transformations}):
         yield f"with the transformation {transformation}", _transformed(transformation)
     for field in ("mask", "bias"):
-        recipes = [recipe for problem in problems if (recipe := getattr(problem, field, None)) is not None]
+        recipes = [recipe for problem in problems if (recipe := getattr(problem, field)) is not None]
         for part, words in (("form", "of the form"), ("name", "of the kind")):
             for value in sorted({getattr(recipe, part) for recipe in recipes}):
                 yield f"with a {field} {words} {value}", _made(field, part, value)
@@ -149,7 +127,7 @@ def _contents(problems: Sequence[Problem]) -> Iterator[tuple[str, Condition]]:
 
 
 def _transformed(name: str) -> Condition:
-    return lambda problem: any(transformation.name == name for transformation in getattr(problem, "transformations", ()))
+    return lambda problem: any(transformation.name == name for transformation in problem.transformations)
 
 
 def _made(field: str, part: str, value: str) -> Condition:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from conformance.harness.subject import Subject
 from conformance.judging.judge import Failed, Judge
 from conformance.judging.verdict import Outcome, Verdict, judge, overflowed
 from conformance.numerics.dtypes import float_type, round_to
+from conformance.operations import operation_of
 from conformance.oracle.expected import Expected
 from conformance.problem import Problem
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.problem.inputs import Inputs
 
 Array = np.ndarray
 
@@ -61,6 +61,11 @@ class Evidence:
     probed: bool = False
     message: str = ""
     claim: str = ""
+
+    @property
+    def by_profile(self) -> bool:
+        """Whether how accurate it is to be is said by a profile, and not by a dtype."""
+        return operation_of(self.problem).by_profile
 
     @property
     def passes(self) -> bool:
@@ -177,21 +182,6 @@ def with_output(evidence: Evidence, output: Array) -> Evidence:
 
 def features_of(problem: Problem, inputs: Inputs) -> frozenset[str]:
     """The features of the problem as the implementation was asked for it, which may be another way than the problem's own."""
-    if not isinstance(inputs, AttentionInputs | MultiHeadInputs):
-        return problem.features
     asked = {one.name: one.is_asked(inputs) for one in features(inputs.operation) if one.field is not None}
-    asked["cross-length"] = inputs.query.shape[-2] != inputs.key.shape[-2]
-    if isinstance(inputs, AttentionInputs):
-        asked |= {
-            "grouped-heads": inputs.query.shape[1] != inputs.key.shape[1],
-            "value-width": inputs.query.shape[-1] != inputs.value.shape[-1],
-        }
+    asked |= inputs.asked_by_sizes()
     return frozenset(name for name in problem.features | set(asked) if asked.get(name, True))
-
-
-def cost(problem: Any) -> float:
-    """Products of one call, roughly; a sine of an extended number is worth some fifty."""
-    if problem.operation == "sinusoidal_encoding":
-        return 50.0 * problem.length * problem.width
-    width = problem.width + problem.value_width if problem.operation == "attention" else problem.inner_width * 2
-    return float(problem.batch * problem.heads * problem.query_length * problem.key_length * width)

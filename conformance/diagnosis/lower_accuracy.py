@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.faults.fault import ALL_DTYPES, Fault
 from conformance.faults.steps import compute
-from conformance.problem.inputs import Inputs, SinusoidalInputs, Weights
+from conformance.problem.inputs import Inputs, Weights
 
 Array = np.ndarray
 EVERYWHERE, LIMITED = 10, 5  # faults in all dtypes, and in one of 16 bits only
@@ -20,10 +20,10 @@ def in_float32(fault: Fault, only: str = "") -> Fault:
     up to two units in the last place, so that nothing of the catalogue gives the same bits."""
 
     def faulty(inputs: Inputs) -> Array:
-        return np.asarray(fault.output(inputs) if only in ("", _dtype_of(inputs)) else compute(inputs))
+        return np.asarray(fault.output(inputs) if only in ("", inputs.dtype) else compute(inputs))
 
     def output(inputs: Inputs) -> Array:
-        if _dtype_of(inputs) != "float64":
+        if inputs.dtype != "float64":
             return faulty(inputs)
         given = faulty(_cast(inputs))
         steps = (np.arange(given.size) * 2654435761 % 5 - 2).reshape(given.shape).astype(np.float32)
@@ -41,18 +41,14 @@ def chosen(faults: Sequence[Fault]) -> list[str]:
     return [*(fault.id for fault in arithmetic[::step][:EVERYWHERE]), *limited]
 
 
-def _dtype_of(inputs: Inputs) -> str:
-    return inputs.dtype if isinstance(inputs, SinusoidalInputs) else inputs.query.dtype.name
-
-
 def _cast(inputs: Inputs) -> Inputs:
-    if isinstance(inputs, SinusoidalInputs):
-        return inputs.but(dtype="float32", x=_single(inputs.x))
     return inputs.but(**{name: _single(value) for name, value in inputs.named().items()})
 
 
 def _single(value: Any) -> Any:
-    """Arrays of float64 in float32, those of weights too; all else as it is."""
+    """Arrays of float64 in float32, those of weights too, and the name of the dtype; all else as it is."""
+    if isinstance(value, str):
+        return "float32" if value == "float64" else value
     if isinstance(value, Weights):
         return replace(value, **{field.name: _single(getattr(value, field.name)) for field in fields(value)})
     return value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype == np.float64 else value

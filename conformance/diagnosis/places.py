@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from conformance.diagnosis.evidence import Evidence
-from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.operations import operation_of
+from conformance.problem.inputs import SinusoidalInputs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 TILES = (128, 64, 32, 16)
@@ -28,8 +29,9 @@ def described(failing: Sequence[Evidence]) -> list[str]:
 
 
 def _wrong(evidence: Evidence) -> Array:
-    """Wrong elements as (batch, heads, rows, columns); the output of multi-head attention has one head."""
+    """Wrong elements as (batch, heads, rows, columns); the output of multi-head attention has one head, a table one batch row."""
     wrong = np.asarray(evidence.excess() > 1.0)
+    wrong = wrong[None] if wrong.ndim == 2 else wrong
     return wrong[:, None] if wrong.ndim == 3 else wrong
 
 
@@ -38,20 +40,19 @@ def _first(evidence: Evidence) -> str:
     if evidence.expected.rows is not None:
         index[-2] = evidence.expected.rows[index[-2]]
     place = tuple(int(i) for i in index)
-    told = element(place, evidence.inputs) if isinstance(evidence.inputs, SinusoidalInputs) else place
+    told = operation_of(evidence.problem).element(place, evidence.inputs)
     return f"the first wrong element is at {told} of {evidence.problem.text}"
 
 
 def _pattern(evidence: Evidence) -> str:
     """The narrowest pattern that holds all wrong elements."""
-    if isinstance(evidence.inputs, SinusoidalInputs):
-        wrong = np.asarray(evidence.excess() > 1.0)
-        rows = evidence.expected.rows
-        judged = np.arange(wrong.shape[-2]) if rows is None else rows
-        return pattern(wrong if wrong.ndim == 3 else wrong[None], evidence.inputs, judged)
-    wrong = _wrong(evidence)
+    wrong, rows = _wrong(evidence), evidence.expected.rows
+    judged = np.arange(wrong.shape[-2]) if rows is None else rows
+    told = operation_of(evidence.problem).pattern(wrong[:, 0], evidence.inputs, judged)
+    if told:
+        return told
     parts = [words for axis in (_batch_rows, _heads, _rows, _columns) if (words := axis(wrong, evidence))]
-    everywhere = "all rows, heads and batch rows" if isinstance(evidence.inputs, AttentionInputs) else "all rows and batch rows"
+    everywhere = "all rows, heads and batch rows" if evidence.inputs.plain is not None else "all rows and batch rows"
     return f"wrong are {', '.join(parts)}" if parts else f"wrong elements are in {everywhere}"
 
 
@@ -82,12 +83,9 @@ def _rows(wrong: Array, evidence: Evidence) -> str:
 
 def _rows_by_visibility(wrong: Array, evidence: Evidence) -> str:
     """Whether rows that see all keys are right, and the others wrong."""
-    inputs = evidence.inputs
-    if isinstance(inputs, MultiHeadInputs):
-        inputs = tokens_as_heads(inputs)
-    if not isinstance(inputs, AttentionInputs):
+    if not evidence.inputs.attends:
         return ""
-    hidden: Array = np.asarray(~visible_pairs(inputs).all(-1))
+    hidden: Array = np.asarray(~visible_pairs(evidence.inputs).all(-1))
     if wrong.shape[1] == 1:
         hidden = np.asarray(hidden.any(1, keepdims=True))
     in_rows = wrong.any(-1)
@@ -107,10 +105,10 @@ def _nature(evidence: Evidence) -> str:
         return "outputs are NaN" if np.isnan(got).any() else "outputs are infinite"
     if not got.any():
         return "outputs are 0"
-    return next(_laws(got, want), "the error is neither proportional to what is expected nor constant")
+    return next(_relations(got, want), "the error is neither proportional to what is expected nor constant")
 
 
-def _laws(got: Array, want: Array) -> Iterator[str]:
+def _relations(got: Array, want: Array) -> Iterator[str]:
     if len(got) < 3 or not np.isfinite(want).all():
         return
     factor = float(got @ want / (want @ want)) if want.any() else 0.0

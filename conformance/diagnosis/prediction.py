@@ -19,7 +19,7 @@ from conformance.faults.steps import kv_heads
 from conformance.numerics.dtypes import float_type
 from conformance.numerics.profiles import roundoffs
 from conformance.oracle.expected import Expected
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem.inputs import Inputs
 from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
@@ -119,13 +119,13 @@ def _rewritten(inputs: Inputs, evidence: Evidence) -> Prediction | None:
 def _leaks(inputs: Inputs, evidence: Evidence) -> Array | None:
     """The elements of the output to which a hidden key contributes 0 times what is not finite, where V was finite at first."""
     before = evidence.inputs
-    if not isinstance(inputs, AttentionInputs) or not isinstance(before, AttentionInputs):
+    if inputs.plain is None or before.plain is None:
         return None
     infinite = ~np.isfinite(inputs.value.astype(np.float64))
     if not infinite.any() or not np.isfinite(before.value.astype(np.float64)).all():
         return None
     shared = infinite[:, kv_heads(inputs.query.shape[1], infinite.shape[1])]
-    return evidence.expected.rows_of((~visible_pairs(inputs)).astype(np.float64) @ shared.astype(np.float64) > 0)
+    return evidence.expected.rows_of((~visible_pairs(inputs.plain)).astype(np.float64) @ shared.astype(np.float64) > 0)
 
 
 def _rounding(output: Array, dtype: str) -> Array:
@@ -175,7 +175,7 @@ def _output(fault: Fault, inputs: Inputs) -> Array:
 def _response(fault: Fault, inputs: Inputs, evidence: Evidence, output: Array) -> Array | float:
     """How far the output moves when the inputs do by a unit in the last place: those that scores are made of, where the profile
     rounds scores to the dtype of the inputs, and all others."""
-    if isinstance(inputs, SinusoidalInputs):
+    if not inputs.attends:
         return 0.0
     kind = float_type(evidence.expected.dtype)
     scores_in_dtype = roundoffs(evidence.profile, kind.name).scores >= kind.unit_roundoff
@@ -195,16 +195,14 @@ def _of_steps(evidence: Evidence) -> tuple[float, float]:
     return units.scores, units.probabilities
 
 
-def _moved_scores(inputs: AttentionInputs | MultiHeadInputs, unit: float) -> Inputs:
+def _moved_scores(inputs: Inputs, unit: float) -> Inputs:
     return inputs.but(query=_moved(inputs.query, 1, unit), key=_moved(inputs.key, 2, unit))
 
 
-def _moved_values(inputs: AttentionInputs | MultiHeadInputs, unit: float) -> Inputs:
+def _moved_values(inputs: Inputs, unit: float) -> Inputs:
     moved = inputs.but(value=_moved(inputs.value, 3, unit))
-    if isinstance(moved, AttentionInputs):
-        return moved
-    output = moved.weights.output
-    return moved.but(weights=moved.weights.but(output=None if output is None else _moved(output, 4, unit)))
+    output = inputs.arrays().get("weights.output")
+    return moved if output is None else moved.but(weights=moved.weights.but(output=_moved(output, 4, unit)))
 
 
 def _moved(array: Array, seed: int, unit: float) -> Array:
@@ -216,7 +214,7 @@ def _moved(array: Array, seed: int, unit: float) -> Array:
 def _with_values(symptoms: dict[str, str], expected: Expected, evidence: Evidence) -> Prediction:
     """Adds the symptom of wrong values where an implementation with the fault would fail the problem."""
     correct = evidence.expected
-    emptied = correct.judged & ~expected.judged  # fully masked rows with the fault: what they give is a convention
+    emptied = correct.judged & ~expected.judged  # rows that the fault masks fully: what they give is a convention
     if deviation(expected, correct).max(initial=0.0) > 1.0 or emptied.any():
         symptoms = {**symptoms, "values": ""}
     return Prediction(symptoms, expected)

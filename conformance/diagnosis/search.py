@@ -81,7 +81,7 @@ class Search:
 
     @property
     def nearest(self) -> Trial | None:
-        """What explains most of the failures, if more than half, and is right where it shows; for want of an explanation."""
+        """What explains most of the failures, if more than half, and is right where it shows; in place of an explanation."""
         right = [trial for trial in self.singles if trial.right_where_it_shows and 2 * trial.explained > trial.clear]
         return min(right, key=lambda trial: trial.rank, default=None)
 

@@ -10,7 +10,6 @@ from conformance.diagnosis.prediction import Candidate, Prediction, deviation
 from conformance.faults.steps import kv_heads
 from conformance.numerics.dtypes import float_type
 from conformance.oracle.expected import Expected
-from conformance.problem.inputs import AttentionInputs
 from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
@@ -94,7 +93,7 @@ def _values(prediction: Prediction, evidence: Evidence) -> Bearings:
     expected = prediction.expected
     judged = np.broadcast_to(expected.judged, wrong.shape)
     error, rest = _distance(evidence, evidence.expected), _distance(evidence, expected)
-    blank = ~judged & _blank(evidence, expected)  # as rows mostly are that see no key with the fault
+    blank = ~judged & _blank(evidence, expected)  # as rows mostly are that the fault masks fully
     decided, rest = wrong & (judged | blank), np.where(blank | _leaked(prediction, evidence), 0.0, rest)
     with np.errstate(all="ignore"):
         left = np.where(np.isfinite(error), np.minimum(rest / error, 1.0), np.where(np.isfinite(rest), 0.0, 1.0))[decided]
@@ -148,12 +147,13 @@ def _fits(prediction: Prediction, evidence: Evidence, budgets: float) -> bool:
     if _excess(prediction, evidence).max(initial=0.0) > budgets:
         return False
     emptied = np.broadcast_to(evidence.expected.judged & ~expected.judged, expected.output.shape)
-    if not emptied.any() or not isinstance(prediction.inputs, AttentionInputs):
+    inputs = None if prediction.inputs is None else prediction.inputs.plain
+    if not emptied.any() or inputs is None:
         return True
-    blind: Array = np.asarray(~visible_pairs(prediction.inputs).any(-1, keepdims=True))
+    blind: Array = np.asarray(~visible_pairs(inputs).any(-1, keepdims=True))
     emptied = emptied & expected.rows_of(blind)
-    value = prediction.inputs.value.astype(np.float64)
-    mean = value.mean(-2, keepdims=True)[:, kv_heads(prediction.inputs.query.shape[1], value.shape[1])]
+    value = inputs.value.astype(np.float64)
+    mean = value.mean(-2, keepdims=True)[:, kv_heads(inputs.heads, value.shape[1])]
     output = expected.rows_of(evidence.output)
     room = MEAN_ROOM * float_type(expected.dtype).unit_roundoff * np.abs(value).max()
     usual = _blank(evidence, expected) | (np.abs(output.astype(np.float64) - mean) <= room)

@@ -7,9 +7,10 @@ import numpy as np
 from conformance.adapter import Implementation, Support, registry
 from conformance.evaluation import correct_merges as merges
 from conformance.evaluation import correct_variants as plain
-from conformance.faults.functions import CONVENTIONS, attention
+from conformance.faults.functions import CONVENTIONS
+from conformance.operations import operation_of
 from conformance.problem import LAYOUTS
-from conformance.problem.inputs import AttentionInputs, Inputs
+from conformance.problem.inputs import AttentionInputs
 
 Array = np.ndarray
 HALF = ("float16", "bfloat16")
@@ -24,8 +25,7 @@ def _implementation(
 ) -> Implementation:
     """``profiles`` by dtype, of all that it computes."""
 
-    def output(inputs: Inputs) -> Array:
-        assert isinstance(inputs, AttentionInputs)
+    def output(inputs: AttentionInputs) -> Array:
         with np.errstate(all="ignore"):
             return compute(inputs).astype(inputs.query.dtype)
 
@@ -36,7 +36,7 @@ def _implementation(
         conventions=CONVENTIONS,
         flushes=flushes,
     )
-    return Implementation(f"correct-{name}", attention(output), support, registry.frameworks()["numpy"])
+    return Implementation(f"correct-{name}", operation_of("attention").function(output), support, registry.frameworks()["numpy"])
 
 
 def variants() -> dict[str, Implementation]:

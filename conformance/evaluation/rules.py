@@ -13,8 +13,9 @@ import numpy as np
 from conformance.faults import steps
 from conformance.judging.verdict import Outcome, judge
 from conformance.numerics.dtypes import float_type, round_to
+from conformance.operations import operation_of
 from conformance.oracle import Expected
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 Array = np.ndarray
 # rtol and atol, the defaults of torch.testing.assert_close.
@@ -52,34 +53,26 @@ def judged(output: Array, expected: Expected) -> Array:
 
 def unfused(inputs: Inputs) -> Array | None:
     """Each step rounded to the dtype of the inputs, products accumulated in more; None for operations without steps."""
-    if isinstance(inputs, SinusoidalInputs):
+    if not inputs.attends:
         return None
-    name = inputs.query.dtype.name
 
     def rounded(array: Array) -> Array:
-        return round_to(array, name).astype(np.float64)
+        return round_to(array, inputs.dtype).astype(np.float64)
 
     def attend(plain: AttentionInputs) -> Array:
-        return steps.attend(
-            plain,
-            products=lambda query, key, scale: rounded(rounded(steps.products(query, key, 1.0)) * scale),
-            add_bias=lambda scores, given: rounded(steps.add_bias(scores, given)),
-            softmax=lambda scores: rounded(steps.softmax(scores)),
+        return rounded(
+            steps.attend(
+                plain,
+                products=lambda query, key, scale: rounded(rounded(steps.products(query, key, 1.0)) * scale),
+                bias=lambda scores, given: rounded(steps.add_bias(scores, given)),
+                softmax=lambda scores: rounded(steps.softmax(scores)),
+            )
         )
 
-    if isinstance(inputs, AttentionInputs):
-        return attend(inputs)
-    return _unfused_multi_head(inputs, rounded, attend)
+    def project(x: Array, matrix: Array, bias: Array | None) -> Array:
+        return rounded(steps.project(x, matrix, bias))
 
-
-def _unfused_multi_head(
-    inputs: MultiHeadInputs, rounded: Callable[[Array], Array], attend: Callable[[AttentionInputs], Array]
-) -> Array:
-    return steps.multi_head(
-        inputs,
-        project=lambda x, matrix, bias: rounded(steps.project(x, matrix, bias)),
-        attention=lambda plain: rounded(attend(plain)),
-    )
+    return round_to(operation_of(inputs).compute(inputs, attention=attend, project=project), inputs.dtype)
 
 
 def _close(rtol: float, atol: float) -> Callable[[Array, Reference], bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from conformance.errors import UsageError, cut
 from conformance.expectations.expectation import Entry, Expectation, ExpectedAnswer, file_stem, unmet
 from conformance.judging.verdict import Outcome
-from conformance.problem import Problem, SinusoidalProblem
+from conformance.problem import Problem
 from conformance.records.record_types import Environment, ImplementationEntry, StatusWord
 from conformance.specification import conventions, requirements
 
@@ -87,7 +87,7 @@ class ImplementationExpectations:
         return self._unknown(requirement, outcome)
 
     def unasked(self, requirement: str, lack: str) -> list[str]:
-        """A sentence for each expectation of ``requirement``, which could not be asked for want of ``lack``."""
+        """A sentence for each expectation of ``requirement``, which could not be asked, ``lack`` being what it lacks."""
         return [
             f"{self.where}, entry {entry.number}: {entry.expected.outcome} is expected of {requirement}, which is not asked, "
             f"since {lack or 'what it needs'} is not offered; remove it."
@@ -277,9 +277,7 @@ def _asks_for_no_more(expected: Expectation, problem: Problem) -> bool:
     if requirement is None or requirement.operation != problem.operation:
         return False
     return any(
-        case.dtype == problem.dtype
-        and case.features <= problem.features
-        and (isinstance(case, SinusoidalProblem) or not case.transformations)
+        case.dtype == problem.dtype and case.features <= problem.features and not case.transformations
         for case in requirement.designed()
         if expected.cases == "all" or case.digest in expected.cases
     )

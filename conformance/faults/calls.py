@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from conformance.faults.fault import Behaviour, Fault
-from conformance.faults.functions import MAKERS
 from conformance.faults.grammar import HEAD, IDS, OUT, POS, Way, fault
-from conformance.faults.steps import attend, multi_head
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.faults.steps import attend
+from conformance.operations import Operation, operation_of, operations
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 Array = np.ndarray
 Memory = dict[Any, Any]
@@ -55,23 +55,8 @@ Act = Callable[[Call, Memory], Any]
 Inner = Callable[[AttentionInputs, Memory], Array]
 
 
-@dataclass(frozen=True)
-class Operation:
-    """An operation, what ids of its faults begin with, and its requirements on repeated calls, stale answers and so on."""
-
-    name: str
-    prefix: str
-    repeat: str
-    stale: str
-    untouched: str
-    unaliased: str
-    form: str
-
-
-ATTENTION = Operation("attention", "", *OUT(26, 27, 28, 29, 2))
-MULTI_HEAD = Operation("multi_head_attention", "multi-head-", *HEAD(27, 28, 29, 30, 26))
-SINUSOIDAL = Operation("sinusoidal_encoding", "sinusoid-", *POS(17, 18, 19, 20, 7))
-OPERATIONS = (ATTENTION, MULTI_HEAD, SINUSOIDAL)
+OPERATIONS = tuple(one for one in operations().values() if one.repeat)
+ATTENTION, MULTI_HEAD, SINUSOIDAL = map(operation_of, ("attention", "multi_head_attention", "sinusoidal_encoding"))
 
 
 def called(
@@ -102,12 +87,9 @@ def within(of: Operation, inner: Inner) -> Way:
         memory: Memory = {}
 
         def compute(inputs: Inputs) -> Array:
-            if isinstance(inputs, MultiHeadInputs):
-                return multi_head(inputs, attention=lambda heads: inner(heads, memory))
-            assert isinstance(inputs, AttentionInputs)
-            return inner(inputs, memory)
+            return of.compute(inputs, attention=lambda heads: inner(heads, memory))
 
-        return MAKERS[of.name](compute)
+        return of.function(compute)
 
     return Way(behaviour=behaviour, operation=of.name)
 

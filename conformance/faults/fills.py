@@ -37,8 +37,8 @@ FULLY_MASKED_ROWS = (
 MULTIPLIED = ("openxla/xla: https://github.com/openxla/xla/pull/11444",)
 SIGN = ("memory-compressed-attention: https://github.com/lucidrains/memory-compressed-attention/issues/2",)
 ONLY_FULLY_MASKED_ROWS = (
-    "No visible score of the dtype lies below its smallest number, and beside the others a hidden key gets no weight. Only rows "
-    "that see no key differ, and what those give is a convention."
+    "No visible score of the dtype lies below its smallest number, and beside the others a hidden key gets no weight. Only "
+    "fully masked rows differ, and what those give is a convention."
 )
 
 
@@ -47,7 +47,7 @@ def _hidden(inputs: AttentionInputs) -> Array | None:
     visible = visible_block(inputs, 0, inputs.query.shape[2])
     if visible is None:
         return None
-    return np.broadcast_to(~visible, (*inputs.query.shape[:3], inputs.key.shape[2]))
+    return np.broadcast_to(~visible, inputs.pairs)
 
 
 def _bias(inputs: AttentionInputs) -> Array:

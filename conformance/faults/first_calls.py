@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.faults.calls import ATTENTION, MULTI_HEAD, Call, Inner, Memory, Operation, called, within
+from conformance.faults.calls import ATTENTION, MULTI_HEAD, Call, Inner, Memory, called, within
 from conformance.faults.fault import Fault
 from conformance.faults.grammar import OUT
 from conformance.faults.steps import attend, softmax
+from conformance.operations import Operation
 from conformance.problem.inputs import AttentionInputs
 from conformance.problem.visibility import visible_pairs
 

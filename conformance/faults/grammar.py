@@ -18,7 +18,7 @@ from conformance.faults.steps import attend, multi_head
 from conformance.features import features
 from conformance.problem.forms import four_axes
 from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 IDS = tuple[str, ...]
@@ -92,7 +92,7 @@ def within_layer(of: Fault) -> Way:
 
 def _seen_by_heads(rewrite: Rewrite) -> Rewrite:
     def rewritten(inputs: MultiHeadInputs) -> MultiHeadInputs:
-        seen = rewrite(tokens_as_heads(inputs))
+        seen = rewrite(inputs.as_heads())
         return inputs.but(**{one.argument: getattr(seen, one.argument) for one in features(MULTI_HEAD) if one.hides})
 
     return rewritten
@@ -165,12 +165,12 @@ def layer(**own: Any) -> Way:
 
 def full_size(array: Array, inputs: AttentionInputs) -> Array:
     """A mask or bias at its full size (B, Hq, Lq, Lk), to be written to."""
-    return np.broadcast_to(array, (*inputs.query.shape[:3], inputs.key.shape[2])).copy()
+    return np.broadcast_to(array, inputs.pairs).copy()
 
 
 def sizes(inputs: AttentionInputs) -> dict[str, int]:
     """The sizes of full masks by the letters of the axes."""
-    return dict(zip("bhqk", (*inputs.query.shape[:3], inputs.key.shape[2]), strict=True))
+    return dict(zip("bhqk", inputs.pairs, strict=True))
 
 
 def has_axes(array: Array, inputs: AttentionInputs, axes: str) -> bool:

@@ -11,7 +11,7 @@ from conformance.faults.grammar import HEAD, MASK, OUT, Way, computed, fault, la
 from conformance.faults.steps import add_bias, attend, divide, finite_top, softmax
 from conformance.numerics.dtypes import float_type
 from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
-from conformance.problem.visibility import tokens_as_heads, visible_block, visible_pairs
+from conformance.problem.visibility import visible_block, visible_pairs
 
 Array = np.ndarray
 Scores = Float[Array, "b h lq lk"]
@@ -83,7 +83,7 @@ def _giving(given: Callable[[AttentionInputs], Array] | float, rows: Rows = _emp
 
 
 def _spread(spoiled: Callable[[Bool[Array, "b h lq"]], Bool[Array, "#b #h #lq"]]) -> Rows:
-    """Rows that are spoiled by those that see no key."""
+    """Rows that are spoiled by fully masked ones."""
     return lambda inputs: spoiled(_empty(inputs))
 
 
@@ -106,7 +106,7 @@ def _first_value(inputs: AttentionInputs) -> Float[Array, "b h 1 dv"]:
 
 
 def _one_in_layer(inputs: MultiHeadInputs, right: Array) -> Array:
-    empty = np.logical_not(visible_pairs(tokens_as_heads(inputs)).any((1, 3), keepdims=True))
+    empty = np.logical_not(visible_pairs(inputs).any((1, 3), keepdims=True))
     return np.where(empty[:, 0], right.dtype.type(1), right)
 
 
@@ -148,12 +148,12 @@ FAULTS: tuple[Fault, ...] = (
     *(
         fault(f"empty-row-{name}", sentence, _giving(number, rows), MASK(33), EMPTY)
         for name, sentence, number, rows in (
-            ("spoils-head", "gives a head NaN where one of its queries sees no key", np.nan, _over(2)),
-            ("spoils-other-heads", "gives a query NaN in all heads where it sees no key in one", np.nan, _over(1)),
-            ("spoils-batch-row", "gives a batch row NaN where one of its queries sees no key", np.nan, _over(1, 2)),
-            ("spoils-tensor", "gives everything NaN where one query sees no key", np.nan, _over(0, 1, 2)),
-            ("silences-the-next", "gives 0 for the query after one that sees no key", 0.0, _spread(_after)),
-            ("silences-four", "gives 0 for four queries of which one sees no key", 0.0, _spread(_fours)),
+            ("spoils-head", "gives a head NaN where one of its rows is fully masked", np.nan, _over(2)),
+            ("spoils-other-heads", "gives a query NaN in all heads where its row is fully masked in one", np.nan, _over(1)),
+            ("spoils-batch-row", "gives a batch row NaN where one of its rows is fully masked", np.nan, _over(1, 2)),
+            ("spoils-tensor", "gives everything NaN where one row is fully masked", np.nan, _over(0, 1, 2)),
+            ("silences-the-next", "gives 0 for the row after a fully masked one", 0.0, _spread(_after)),
+            ("silences-four", "gives 0 for four rows of which one is fully masked", 0.0, _spread(_fours)),
         )
     ),
     # Fully masked rows are given what nobody means them to give

@@ -11,7 +11,7 @@ from conformance.faults.grammar import HEAD, IDS, MULTI_HEAD, Way, computed, fau
 from conformance.faults.grammar import layer as steps
 from conformance.faults.steps import attend, default_scale, merge, multi_head, project, split
 from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.visibility import visible_pairs
 
 Array = np.ndarray
 Heads = Float[Array, "b h l d"]
@@ -96,7 +96,7 @@ def _masked(change: Callable[[Mask], Array], per_head: bool = True) -> Way:
     def rewrite(inputs: MultiHeadInputs) -> MultiHeadInputs:
         if (per_head and not _per_head(inputs)) or (inputs.mask is None and inputs.key_lengths is None):
             return inputs
-        return unhidden(inputs).but(mask=change(visible_pairs(tokens_as_heads(inputs))))
+        return unhidden(inputs).but(mask=change(visible_pairs(inputs)))
 
     return Way(rewrite=rewrite, operation=MULTI_HEAD, hiding=True)
 

@@ -10,12 +10,13 @@ from functools import cache
 from itertools import combinations, permutations
 from typing import Any
 
-from conformance.faults.calls import OPERATIONS, Act, Call, Memory, Operation, called
+from conformance.faults.calls import OPERATIONS, Act, Call, Memory, called
 from conformance.faults.fault import ALL_DTYPES, Fault, Rewrite
 from conformance.faults.grammar import ATTENTION, MASK, MULTI_HEAD, Way, computed, fault, sibling, unhidden
 from conformance.faults.steps import attend
 from conformance.features import features
 from conformance.features.feature import Feature, Wrong
+from conformance.operations import Operation, operations
 from conformance.problem.inputs import AttentionInputs
 from conformance.problem.visibility import visible_pairs
 from conformance.specification import requirements
@@ -181,7 +182,7 @@ def _own(feature: Feature, wrong: Wrong) -> Iterator[Fault]:
 
 
 def made() -> Iterator[Fault]:
-    """All of them, by operation."""
+    """All of them, by operation, and what operations bring themselves."""
     for operation in OPERATIONS:
         asked = [feature for feature in features(operation.name) if feature.field is not None]
         for feature in asked:
@@ -193,6 +194,8 @@ def made() -> Iterator[Fault]:
     for feature in features(ATTENTION):
         for wrong in feature.faults():
             yield from _own(feature, wrong)
+    for one in operations().values():
+        yield from one.faults()
 
 
 FAULTS: tuple[Fault, ...] = tuple(made())

@@ -59,7 +59,7 @@ def _overshooting(inputs: AttentionInputs) -> Array:
 
 
 def _growing(query: Array, key: Array, scale: float) -> Array:
-    """Scores grow with the logarithm of the row's number, as some models want for long texts."""
+    """Scores grow with the logarithm of the row's number, as some models have it for long texts."""
     return products(query, key, scale) * (1.0 + np.log1p(np.arange(query.shape[2]))[:, None])
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from conformance.faults.fault import ALL_DTYPES, Fault
-from conformance.faults.functions import MAKERS
 from conformance.faults.steps import compute
 from conformance.numerics.dtypes import round_to
+from conformance.operations import operation_of
 from conformance.oracle import truth_of
 from conformance.problem.returned import LSE, OUTPUT, WEIGHTS
 
@@ -79,7 +79,8 @@ def _fault(
 
     return Fault(
         id=identifier, sentence=sentence, requirements=(requirement,), sources=sources, operation=operation,
-        needs=frozenset(needs), dtypes=dtypes, behaviour=lambda function: MAKERS[operation](both), returns=(OUTPUT, name),
+        needs=frozenset(needs), dtypes=dtypes, returns=(OUTPUT, name),
+        behaviour=lambda function: operation_of(operation).function(both),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from conformance.numerics.dtypes import float_type
+from conformance.operations import operation_of
 from conformance.oracle.stages import Flow, Stage, Tensors, added_keys, stages, with_zeros
 from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
 from conformance.problem.visibility import visible_pairs
@@ -83,6 +84,9 @@ def flow_of(
     return Flow(inputs, tensors, np.arange(query.shape[3]), float_type(inputs.query.dtype.name), query)
 
 
+OWN = {"products", "bias", "visible", "hide", "softmax", "weights", "mix"}
+
+
 def unchanged(chain: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """The stages as they are."""
     return chain
@@ -94,6 +98,7 @@ def run(flow: Flow, chain: Chain = unchanged, until: str = "", **own: Any) -> Fl
     Arrays are (b, h, lq, ·) for these functions: ``products`` (query, key, scale), ``bias`` (scores, inputs), ``visible``
     (inputs), ``hide`` (scores, visible), ``softmax`` (scores), ``weights`` (the right ones), ``mix`` (weights, value).
     """
+    assert own.keys() <= OWN, f"no stage is called so: {own.keys() - OWN}"
     for stage in chain(stages()):
         if stage.name == until:
             break
@@ -227,8 +232,4 @@ def sinusoidal(
 
 def compute(inputs: Inputs) -> Array:
     """The right output of any operation, in the inputs' dtype."""
-    if isinstance(inputs, AttentionInputs):
-        return attend(inputs)
-    if isinstance(inputs, MultiHeadInputs):
-        return multi_head(inputs)
-    return sinusoidal(inputs)
+    return operation_of(inputs).compute(inputs)

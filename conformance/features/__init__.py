@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from typing import Any
 
-from conformance.features.feature import Feature, Place
+from conformance.features.feature import Feature, ScoreIndex
 
 
 @cache
@@ -30,6 +30,22 @@ def _found() -> list[Feature]:
 def feature(operation: str, name: str) -> Feature | None:
     """The one of that name; None for what follows from sizes or is another operation's."""
     return next((one for one in features(operation) if one.name == name), None)
+
+
+@cache
+def _unasked() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of problems and arguments of inputs, of all features, as they are where nobody asks for them."""
+    described = [(one, one.field) for one in every_feature()]
+    fields = {name: value for _, of in described if of for name, value in zip(of.names, of.defaults, strict=True)}
+    return fields, {one.argument: one.default for one, _ in described}
+
+
+def unasked(name: str, *, of_problem: bool) -> Any:
+    """That of the feature called ``name``. Raises AttributeError where there is none."""
+    known = _unasked()[0 if of_problem else 1]
+    if name not in known:
+        raise AttributeError(f"There is no field {name!r}." if of_problem else f"There is no argument {name!r}.")
+    return known[name]
 
 
 def examples(operation: str) -> list[dict[str, Any]]:
@@ -74,4 +90,15 @@ def is_first(feature: Feature) -> bool:
     return feature.argument in _FIRST
 
 
-__all__ = ["Feature", "Place", "every_feature", "examples", "feature", "features", "in_order", "is_first", "ordered"]
+__all__ = [
+    "Feature",
+    "ScoreIndex",
+    "every_feature",
+    "examples",
+    "feature",
+    "features",
+    "in_order",
+    "is_first",
+    "ordered",
+    "unasked",
+]

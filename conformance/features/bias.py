@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.errors import Unsupported
-from conformance.features.feature import Feature, Place
+from conformance.features.feature import Feature, ScoreIndex
 from conformance.numerics.dtypes import float_type, round_to
 from conformance.numerics.philox import Stream
 from conformance.problem.fields import Field, OneRecipe
@@ -69,7 +69,7 @@ class Bias(Feature):
     def hide_exactly(self, visible: Bool[np.ndarray, "b hq lq lk"], inputs: Any) -> None:
         visible &= True if inputs.bias is None else np.broadcast_to(inputs.bias != -np.inf, visible.shape)
 
-    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: ScoreIndex) -> Any:
         if inputs.bias is None:
             return score
         sizes = inputs.bias.shape

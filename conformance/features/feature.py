@@ -16,7 +16,7 @@ OF_BOTH = ("attention", "multi_head_attention")
 Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a framework
 
 
-class Place(NamedTuple):
+class ScoreIndex(NamedTuple):
     """Which score: the numbers of its batch row, query head, query and key."""
 
     batch: int
@@ -143,7 +143,7 @@ class Feature:
         """A value of its field for ``problem``, where many random problems are made; ``between`` draws whole numbers."""
         return self.default
 
-    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: ScoreIndex) -> Any:
         """The exact twin of ``of_scores``, in numbers of mpmath: what is made of a scaled product, or of what the features before
         have made of it, where nothing hides it."""
         return score

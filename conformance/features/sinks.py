@@ -220,7 +220,7 @@ class Sinks(Feature):
 
 
 class _FilledIn:
-    """A stage behind the last one: the mean of V in rows that see no key but the sink."""
+    """A stage behind the last one: the mean of V in rows that are fully masked but for the sink."""
 
     name = "filled in"
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from conformance.errors import Unsupported
-from conformance.features.feature import Feature, Place, Wrong
+from conformance.features.feature import Feature, ScoreIndex, Wrong
 from conformance.problem.fields import Field, Number, demand
 
 _ORDER = "CON-SOFTCAP-BIAS"
@@ -74,7 +74,7 @@ class Softcap(Feature):
     def compiled_as(self, inputs: Any) -> bool:
         return inputs.softcap is not None
 
-    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: Place) -> Any:
+    def score_exactly(self, mp: Any, score: Any, inputs: Any, place: ScoreIndex) -> Any:
         return score if inputs.softcap is None else mp.mpf(inputs.softcap) * mp.tanh(score / mp.mpf(inputs.softcap))
 
     def drawn(self, problem: Any, between: Callable[[int, int], int]) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -12,9 +11,10 @@ from conformance.errors import UsageError
 from conformance.features import features
 from conformance.golden_tool.definitions import Definition
 from conformance.numerics.dtypes import round_to
+from conformance.operations import operation_of
 from conformance.oracle import Expected, exact, expect
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs
+from conformance.problem import Problem, Recipe
+from conformance.problem.inputs import Inputs, SinusoidalInputs
 from conformance.problem.returned import LSE
 from conformance.values import materialise
 from conformance.values.golden import inputs_from
@@ -70,7 +70,7 @@ def _inputs(definition: Definition, problem: Problem, arrays: Mapping[str, np.nd
     inputs = materialise(problem)
     if not definition.written and not definition.positions:
         return inputs
-    if not isinstance(problem, SinusoidalProblem) and problem.transformations:
+    if problem.transformations:
         raise UsageError(f"{definition.id}: arrays written by hand go with no transformations, write what they should be.")
     drawn = _named(inputs)
     for name, written in definition.written.items():
@@ -92,7 +92,7 @@ def _inputs(definition: Definition, problem: Problem, arrays: Mapping[str, np.nd
 def _named(inputs: Inputs) -> Tensors:
     """The stored inputs by name. Self-attention has one input array, the query."""
     named = dict(inputs.arrays())
-    if isinstance(inputs, MultiHeadInputs) and inputs.key is inputs.query:
+    if inputs.attends and inputs.plain is None and inputs.key is inputs.query:
         del named["key"], named["value"]
     stored = {one.argument: getattr(inputs, one.argument) for one in features(inputs.operation) if one.is_stored}
     return named | {name: array for name, array in stored.items() if array is not None}
@@ -101,26 +101,7 @@ def _named(inputs: Inputs) -> Tensors:
 def _stored_problem(problem: Problem, inputs: Inputs, number: int) -> Problem:
     """The problem as golden case ``number``: its arrays are those stored, so what once transformed them is no longer said."""
     golden = Recipe("golden", number)
-    if isinstance(inputs, SinusoidalInputs):
-        return problem.but(values=golden)
-    assert isinstance(problem, AttentionProblem | MultiHeadProblem)
-    changes: dict[str, Any] = {
-        "values": golden,
-        "transformations": (),
-        "batch": inputs.query.shape[0],
-        **{one.argument: one.stored(problem, inputs, golden) for one in features(problem.operation) if one.field is not None},
-    }
-    if isinstance(problem, AttentionProblem) and isinstance(inputs, AttentionInputs):
-        changes |= {
-            "heads": inputs.query.shape[1],
-            "kv_heads": inputs.key.shape[1],
-            "query_length": inputs.query.shape[2],
-            "key_length": inputs.key.shape[2],
-            "width": inputs.query.shape[3],
-            "value_width": inputs.value.shape[3],
-            "layout": "contiguous",
-        }
-    return problem.but(**changes)
+    return problem.but(values=golden, **operation_of(problem).frozen(problem, inputs, golden))
 
 
 def _expected(definition: Definition, inputs: Inputs, first: Expected, stored_budget: np.ndarray | None) -> Tensors:
@@ -144,24 +125,14 @@ def _near(stored: np.ndarray | None, budget: np.ndarray) -> TypeGuard[np.ndarray
 
 
 def _steps(definition: Definition, inputs: Inputs) -> Tensors:
-    if isinstance(inputs, AttentionInputs):
-        _limit(definition, prod(inputs.query.shape[:3]) * inputs.key.shape[2] * (inputs.key.shape[3] + inputs.value.shape[3]))
-        return exact.attention_steps(inputs)
-    if isinstance(inputs, MultiHeadInputs):
-        inner = inputs.weights.query.shape[1] + inputs.weights.value.shape[1]
-        rows = inputs.query.shape[1] + inputs.key.shape[1]
-        _limit(definition, inputs.query.shape[0] * rows * inner * (inputs.query.shape[2] + rows))
-        return exact.multi_head_steps(inputs)
-    if definition.steps:
-        raise UsageError(f"{definition.id}: the sinusoidal encoding has no intermediate values to store.")
-    rows = inputs.length if inputs.rows is None else len(inputs.rows)
-    _limit(definition, rows * inputs.width)
-    return {"output": exact.sinusoidal_encoding(inputs)}
-
-
-def _limit(definition: Definition, products: int) -> None:
+    operation = operation_of(inputs)
+    products = operation.products(inputs)
     if products > LARGEST:
         raise UsageError(f"{definition.id}: {products} products are too many for a golden case, which may have {LARGEST}.")
+    steps = operation.exactly(inputs)
+    if definition.steps and len(steps) == 1:
+        raise UsageError(f"{definition.id}: {operation.words} has no intermediate values to store.")
+    return steps
 
 
 def _certify(identifier: str, output: np.ndarray, first: Expected) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from conformance.adapter import Framework, Overwrites, Surrounds
-from conformance.features import features
+from conformance.adapter.parameters import parameter_features
 from conformance.harness.given import Given, complaint, memory_of
-from conformance.problem.inputs import Inputs, SinusoidalInputs
+from conformance.operations import operation_of
+from conformance.problem.inputs import Inputs, Weights
 from conformance.problem.returned import IGNORED, OUTPUT
 from conformance.values.layouts import address, misaligned
 
@@ -105,13 +106,12 @@ class PreparedCall:
 
 def surroundings(framework: Framework, inputs: Inputs) -> Callable[[], AbstractContextManager[None]] | None:
     """Makes what the framework sets for calls in the dtype of the inputs; None where there is nothing to set."""
-    dtype = inputs.dtype if isinstance(inputs, SinusoidalInputs) else inputs.query.dtype.name
     if not _surrounds(type(framework)):
         return None
     assert isinstance(framework, Surrounds)
-    if framework.surroundings(dtype) is None:
+    if framework.surroundings(inputs.dtype) is None:
         return None
-    return lambda: framework.surroundings(dtype) or nullcontext()
+    return lambda: framework.surroundings(inputs.dtype) or nullcontext()
 
 
 @cache
@@ -150,10 +150,6 @@ class Copies:
         return np.ndarray(array.shape, array.dtype, copy, address(array) - address(owner), array.strides)
 
 
-def optional(to: Callable[[np.ndarray], Any], array: np.ndarray | None) -> Any:
-    return None if array is None else to(array)
-
-
 def length_first(array: np.ndarray) -> np.ndarray:
     """(B, H, L, d) as (B, L, H, d); contiguous if it was, aligned or not, another memory layout kept."""
     swapped = array.swapaxes(1, 2)
@@ -162,10 +158,11 @@ def length_first(array: np.ndarray) -> np.ndarray:
     return misaligned(swapped) if address(array) % _ALIGNED else np.ascontiguousarray(swapped)
 
 
-def named_arrays(positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+def named_arrays(operation: str, positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
     """The framework's arrays among the arguments, by name, the weights as ``weights.<name>``."""
-    arrays = dict(zip(("query", "key", "value"), positional[:3], strict=False)) if len(positional) > 2 else {}
-    if len(positional) > 3:
-        arrays |= {f"weights.{name}": array for name, array in positional[3].arrays().items()}
-    names = {"x", *(feature.parameter for feature in features("attention"))}
-    return arrays | {name: value for name, value in named.items() if name in names and not isinstance(value, _PLAIN)}
+    arrays: dict[str, Any] = {}
+    for name, value in zip(operation_of(operation).positional, positional, strict=True):
+        parts = value.arrays() if isinstance(value, Weights) else {}
+        arrays |= {f"{name}.{part}": array for part, array in parts.items()} or {name: value}
+    arrays |= {name: named[name] for name in named if name in parameter_features(operation)}
+    return {name: value for name, value in arrays.items() if not isinstance(value, _PLAIN)}

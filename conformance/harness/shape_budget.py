@@ -14,22 +14,19 @@ from conformance.adapter import Implementation
 from conformance.adapter.routes import offered_ways
 from conformance.errors import LeftOut, ProblemError
 from conformance.features import features
-from conformance.problem import AttentionProblem, Problem
-from conformance.problem.inputs import Inputs, SinusoidalInputs
+from conformance.problem import Problem
+from conformance.problem.inputs import Inputs
 from conformance.specification import requirements
 from conformance.values import materialise
 
 
 def shape_of(inputs: Inputs) -> Hashable:
     """What a compiler sees of the inputs."""
-    if isinstance(inputs, SinusoidalInputs):
-        return inputs.length, inputs.width, inputs.dtype, inputs.arrangement, inputs.x is not None and inputs.x.shape
     of_features = inputs.of_features()
     arrays = {**inputs.arrays(), **{name: value for name, value in of_features.items() if isinstance(value, np.ndarray)}}
     seen = tuple((name, array.shape, str(array.dtype), array.strides) for name, array in arrays.items())
-    same = inputs.key is inputs.query, inputs.value is inputs.key
     asked = (one for one in features(inputs.operation) if one.argument not in arrays and one.is_asked(inputs))
-    return seen, same, tuple((one.name, one.compiled_as(inputs)) for one in asked), getattr(inputs, "num_heads", 0)
+    return seen, inputs.compiled(), tuple((one.name, one.compiled_as(inputs)) for one in asked)
 
 
 def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]) -> frozenset[Hashable]:
@@ -50,6 +47,6 @@ def affordable(implementation: Implementation, fit: Callable[[Problem], Problem]
 
 def _is_offered(problem: Problem, implementation: Implementation) -> bool:
     support = implementation.support
-    if problem.dtype not in support.dtypes or (isinstance(problem, AttentionProblem) and problem.layout not in support.layouts):
+    if problem.dtype not in support.dtypes or (problem.has("layout") and problem.layout not in support.layouts):
         return False
     return all(offered_ways(feature, implementation) for feature in problem.features)

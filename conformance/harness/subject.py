@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,10 +15,11 @@ from conformance.adapter.routes import Route, all_routes, default_route, fold
 from conformance.errors import Declined, LeftOut, ProblemError, Unsupported, demand_own, end_if_forked, told
 from conformance.features import features
 from conformance.harness.given import Given
-from conformance.harness.prepared import Copies, PreparedCall, length_first, named_arrays, optional, surroundings
+from conformance.harness.prepared import Copies, PreparedCall, named_arrays, surroundings
 from conformance.harness.shape_budget import affordable, shape_of
-from conformance.problem import ARRANGEMENTS, FREQUENCIES, MultiHeadProblem, Problem, SinusoidalProblem
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
+from conformance.operations import operation_of
+from conformance.problem import Problem
+from conformance.problem.inputs import Inputs
 from conformance.problem.returned import LSE
 from conformance.specification import conventions
 from conformance.specification.observing import Observation, Places, of_exception
@@ -50,20 +51,8 @@ class Subject:
         self._given_up = 0
 
     def resolve(self, problem: Problem) -> Problem:
-        """``problem`` with what was left to the implementation filled in: arrangement and frequencies of a sinusoidal encoding.
-
-        A golden case that names no frequencies was frozen with those of the paper.
-        """
-        if not isinstance(problem, SinusoidalProblem):
-            return problem
-        if problem.arrangement == "default":
-            observed = self.convention("CON-SINUSOID-ARRANGEMENT")
-            problem = problem.but(arrangement=observed if observed in ARRANGEMENTS else "interleaved")
-        if problem.frequencies == "default" and problem.values.name != "golden":
-            observed = self.convention("CON-SINUSOID-FREQUENCIES")
-            if observed in FREQUENCIES[1:]:  # the paper's need no word
-                problem = problem.but(frequencies=observed)
-        return problem
+        """``problem`` with what was left to the implementation filled in, such as the arrangement of a sinusoidal encoding."""
+        return operation_of(problem).resolved(problem, self.convention)
 
     def call(self, prepared: PreparedCall) -> Any:
         """Runs the call, and counts it where it may be compiled or not. A process that the implementation forks ends here."""
@@ -116,7 +105,7 @@ class Subject:
 
     def _within_limits(self, problem: Problem, turn: int = 0) -> Problem:
         support = self.implementation.support
-        if support.causal != "always" or isinstance(problem, SinusoidalProblem) or support.square:
+        if support.causal != "always" or not problem.attends or support.square:
             return fitted(problem, support, turn=turn)
         return fitted(problem, support, alignment=self.convention("CON-ALIGNMENT"), turn=turn)
 
@@ -176,11 +165,8 @@ class Subject:
 
     def _known(self, problem: Problem) -> dict[str, str]:
         """The conventions, those observed that decide on the route of ``problem``."""
-        if isinstance(problem, SinusoidalProblem):
-            if problem.arrangement != "default" and not self.implementation.has("arrangement"):
-                self.convention("CON-SINUSOID-ARRANGEMENT")
-            if not self.implementation.has("frequencies"):
-                self.convention("CON-SINUSOID-FREQUENCIES")
+        for identifier in operation_of(problem).decided_by(problem, self.implementation):
+            self.convention(identifier)
         for feature in features(problem.operation):
             if feature.name in problem.features & self.implementation.features:
                 for identifier in feature.decided_by(problem, self.implementation):
@@ -218,9 +204,9 @@ class Subject:
 
     def takeable(self, problem: Problem, identifier: str) -> Problem:
         """A convention's problem with one memory for key and value where the implementation takes no two, within its limits."""
-        if isinstance(problem, MultiHeadProblem) and "separate-values" in problem.features - self.implementation.features:
+        if "separate-values" in problem.features - self.implementation.features:
             problem = problem.but(source="memory")
-        if identifier == "CON-ALIGNMENT" and not isinstance(problem, SinusoidalProblem):
+        if identifier == "CON-ALIGNMENT":
             problem = problem.but(causal="default")
             return fitted(problem, self.implementation.support)
         return self.fitted(problem)
@@ -260,16 +246,12 @@ class Subject:
             given.append(Given(framework.from_numpy(copy, support.device), array, copy))
             return given[-1].array
 
-        if isinstance(folded, AttentionInputs):
-            positional, named = self._attention_arguments(folded, to, known)
-        elif isinstance(folded, MultiHeadInputs):
-            positional, named = self._multi_head_arguments(folded, to, known)
-        else:
-            positional, named = self._sinusoidal_arguments(folded, to)
+        operation = operation_of(folded)
+        positional, named = operation.arguments(folded, self.implementation, to, self._asked(folded, to, known))
         unbound = partial(self.implementation.function, *positional, **self.implementation.spelled(named))
         call = self._made(unbound) if support.binds else unbound
-        arrays = named_arrays(positional, named)
-        swap = support.axes == "blhd" and isinstance(folded, AttentionInputs)
+        arrays = named_arrays(operation.name, positional, named)
+        swap = support.axes == "blhd" and operation.orders_axes
         return PreparedCall(framework, call, arrays, swap, unbound, around, tuple(given), support.returns)
 
     def _made(self, unbound: Callable[[], Any]) -> Any:
@@ -280,43 +262,7 @@ class Subject:
         finally:
             end_if_forked()
 
-    def _attention_arguments(
-        self, inputs: AttentionInputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        tensors = [inputs.query, inputs.key, inputs.value]
-        if self.implementation.support.axes == "blhd":
-            tensors = [length_first(array) for array in tensors]
-        named = self._asked(inputs, to, known)
-        if inputs.query is inputs.key is inputs.value:
-            return [to(tensors[0])] * 3, named
-        return [to(array) for array in tensors], named
-
-    def _multi_head_arguments(
-        self, inputs: MultiHeadInputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        query = to(inputs.query)
-        key = query if inputs.key is inputs.query else to(inputs.key)
-        value = key if inputs.value is inputs.key else to(inputs.value)
-        weights = Weights(**{f.name: optional(to, getattr(inputs.weights, f.name)) for f in fields(Weights)})
-        return [query, key, value, weights], {"num_heads": inputs.num_heads, **self._asked(inputs, to, known)}
-
-    def _sinusoidal_arguments(
-        self, inputs: SinusoidalInputs, to: Callable[[np.ndarray], Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        named: dict[str, Any] = {}
-        if self.implementation.has("dtype"):
-            named["dtype"] = self.implementation.framework.dtype_of(inputs.dtype)
-        if self.implementation.has("arrangement") and inputs.arrangement != "default":
-            named["arrangement"] = inputs.arrangement
-        if self.implementation.has("frequencies") and inputs.frequencies != "default":
-            named["frequencies"] = inputs.frequencies
-        if inputs.x is not None:
-            named["x"] = to(inputs.x)
-        return [inputs.length, inputs.width], named
-
-    def _asked(
-        self, inputs: AttentionInputs | MultiHeadInputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def _asked(self, inputs: Inputs, to: Callable[[np.ndarray], Any], known: Mapping[str, str]) -> dict[str, Any]:
         """The arguments of features, by the suite's names."""
         named: dict[str, Any] = {}
         for feature in features(inputs.operation):

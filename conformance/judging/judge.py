@@ -17,14 +17,15 @@ from conformance.adapter.routes import Route
 from conformance.errors import Declined, ProblemError, Unsupported, demand_own, told
 from conformance.harness.prepared import OtherPartsError, PreparedCall
 from conformance.harness.subject import Subject
-from conformance.judging.scale import rounded_scale, with_scale
+from conformance.judging.scale import rounded_scale
 from conformance.judging.systematic_error import Direction, directions
 from conformance.judging.verdict import Outcome, Verdict, judge, worst_of
 from conformance.numerics.dtypes import float_type
 from conformance.numerics.profiles import DECLARABLE, FLUSHING, TIGHTEST_FIRST, UNDECLARED, looser
+from conformance.operations import operation_of
 from conformance.oracle import Expected, Truth, expect, truth_of
-from conformance.problem import Problem, SinusoidalProblem
-from conformance.problem.inputs import Inputs, SinusoidalInputs
+from conformance.problem import Problem
+from conformance.problem.inputs import Inputs
 from conformance.problem.returned import IGNORED, OUTPUT, being
 from conformance.system.resources import shown
 from conformance.values import materialise
@@ -140,7 +141,7 @@ class Judge:
         name = problem.text if scale is None else f"{problem.text} *{scale!r}"
 
         def make() -> Truth:
-            truth = truth_of(inputs if scale is None else with_scale(inputs, scale))
+            truth = truth_of(inputs if scale is None else inputs.but(scale=scale))
             if problem.values.name != "golden" or scale is not None:
                 return truth
             return replace(truth, output=golden_output(problem))
@@ -171,7 +172,7 @@ class Judge:
     def directions(self, problem: Problem, profile: str, support: Support) -> tuple[Direction, ...]:
         """Along which errors of ``problem`` are looked through; none of an encoding."""
         inputs = self.inputs(problem)
-        if isinstance(inputs, SinusoidalInputs):
+        if not inputs.attends:
             return ()
         expected = self.expected(problem, profile, support)
         key = problem.text, profile, support.scale_dtype
@@ -237,7 +238,7 @@ class Judge:
 
     def _with_additions(self, verdict: Verdict, output: np.ndarray, subject: Subject, problem: Problem, profile: str) -> Verdict:
         """Says so where the output is right for weights that are normalised, or merged, through a rounded log-sum-exp."""
-        if isinstance(problem, SinusoidalProblem) or (verdict.r or 0.0) > MOST_OF_LSE:
+        if not operation_of(problem).by_profile or (verdict.r or 0.0) > MOST_OF_LSE:
             return verdict
         for other in looser(profile):
             if judge(output, self.expected(problem, other, subject.implementation.support)).outcome is Outcome.PASS:
@@ -302,7 +303,7 @@ def _no_array(output: str, part: Any, subject: Subject, error: BaseException) ->
 def expected_of(inputs: Inputs, profile: str, support: Support | None = None) -> Expected:
     """What the oracle says of inputs; where ``support`` declares a less exact dtype of the scale, with the scale rounded so."""
     scale = None if support is None else rounded_scale(inputs, support.scale_dtype)
-    return expect(inputs if scale is None else with_scale(inputs, scale), profile)
+    return expect(inputs if scale is None else inputs.but(scale=scale), profile)
 
 
 def agree(first: np.ndarray, second: np.ndarray, expected: Expected) -> bool:

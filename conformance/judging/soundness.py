@@ -4,19 +4,16 @@ wrong in form looks like. A run stops at an adapter that is sound in none; ``smo
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from types import ModuleType
 
 from conformance.adapter import registry
 from conformance.errors import Unsupported
-from conformance.features import examples
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Failed, Judge, Judgement, worst
 from conformance.judging.verdict import Outcome
-from conformance.problem import ARRANGEMENTS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
-from conformance.problem.multihead import OUTPUTS, WEIGHTS
+from conformance.operations import operation_of
+from conformance.problem import Problem
 from conformance.problem.returned import LSE, OUTPUT
-from conformance.specification.palette import MULTI_HEAD_SHAPES, SHAPES
 
 FRAMEWORKS = frozenset(registry.frameworks())
 FIRST_CALLS = 32  # of the plainest problem, before anything else is asked,
@@ -90,7 +87,8 @@ class PlainTrial:
     def _base(self) -> Problem | None:
         """The plainest problem of the operation that the implementation can be asked without emulating anything."""
         support = self.implementation.support
-        for problem in variants(_simplest(support.operation, support.dtypes, support.layouts), None):
+        dtype = "float32" if "float32" in support.dtypes else next(iter(support.dtypes), "float32")
+        for problem in variants(operation_of(support.operation).simplest(dtype, support.layouts), None):
             try:
                 problem = self.subject.fitted(problem)
                 if problem.features <= self.implementation.features and not self.subject.route(problem).ways:
@@ -108,7 +106,7 @@ class PlainTrial:
 
     def _other_axes(self, problem: Problem) -> str:
         """A sentence where the simplest problem comes out right with length and heads the other way round."""
-        if self.implementation.operation != "attention":
+        if not operation_of(self.implementation.operation).orders_axes:
             return ""
         axes = "bhld" if self.implementation.support.axes == "blhd" else "blhd"
         other = replace(self.implementation, support=replace(self.implementation.support, axes=axes))
@@ -122,7 +120,7 @@ class PlainTrial:
         verdict = judgement.verdict
         if verdict.outcome is Outcome.WRONG_SHAPE and verdict.output != OUTPUT:
             return f"{verdict.message} {_likeness_of(verdict.output, judgement)}".strip()
-        if verdict.outcome is not Outcome.WRONG_SHAPE or not isinstance(judgement.problem, AttentionProblem):
+        if verdict.outcome is not Outcome.WRONG_SHAPE or not operation_of(judgement.problem).orders_axes:
             return judgement.verdict.message
         try:
             run = self.judge.run(self.subject, judgement.problem, self.subject.route(judgement.problem))
@@ -132,7 +130,7 @@ class PlainTrial:
         return f"{judgement.verdict.message} {likeness}".strip()
 
 
-def _likeness(shape: tuple[int, ...], problem: AttentionProblem) -> str:
+def _likeness(shape: tuple[int, ...], problem: Problem) -> str:
     batch, heads, length, width = problem.batch, problem.heads, problem.query_length, problem.value_width
     transposed = (batch, length, heads, width)
     wrong = {
@@ -148,7 +146,6 @@ def _likeness(shape: tuple[int, ...], problem: AttentionProblem) -> str:
 def _likeness_of(name: str, judgement: Judgement) -> str:
     """What the wrong shape of a further output looks like."""
     problem, shape = judgement.problem, judgement.outputs[name].shape
-    assert not isinstance(problem, SinusoidalProblem)
     batch, heads, queries, keys = problem.batch, problem.heads, problem.query_length, problem.key_length
     words = {
         (batch, queries, heads): "Length and heads look exchanged: return (batch, heads, query length).",
@@ -167,37 +164,7 @@ def _likeness_of(name: str, judgement: Judgement) -> str:
     return (words if name == LSE else of_weights).get(shape, "")
 
 
-def _simplest(operation: str, dtypes: tuple[str, ...], layouts: tuple[str, ...]) -> Problem:
-    """In a shape that the requirements have too, so that nothing is compiled for it alone."""
-    dtype = "float32" if "float32" in dtypes else next(iter(dtypes), "float32")
-    values = Recipe("gaussian", seed=1)
-    if operation == "attention":
-        layout = "contiguous" if "contiguous" in layouts else next(iter(layouts), "contiguous")
-        return AttentionProblem(**SHAPES["square"].fields, dtype=dtype, values=values, layout=layout)
-    if operation == "multi_head_attention":
-        return MultiHeadProblem(**MULTI_HEAD_SHAPES["square"].fields, dtype=dtype, values=values)
-    return SinusoidalProblem(length=5, width=8, dtype=dtype, values=values)
-
-
 def variants(base: Problem, form: str | None) -> Iterator[Problem]:
     """``base``, then ``base`` with one feature more, or, of multi-head attention, with any set of projections."""
     yield base
-    if isinstance(base, SinusoidalProblem):
-        yield from (base.but(batch=2), base.but(width=7), *(base.but(arrangement=name) for name in ARRANGEMENTS))
-        return
-    if form is not None:
-        yield base.but(mask=Recipe("random", form=form))
-    yield from (base.but(**asked) for asked in examples(base.operation))
-    yield base.but(causal="default")
-    yield base.but(key_lengths=tuple(1 + row for row in range(base.batch)))
-    if isinstance(base, AttentionProblem):
-        if form is not None:
-            yield base.but(bias=Recipe("gaussian", form=form))
-        yield from (base.but(scale=0.5), base.but(heads=6), base.but(value_width=6), base.but(key_length=7))
-        return
-    for heads, bias, output, weights in product((base.heads, 1), (False, True), OUTPUTS, WEIGHTS):
-        changed = base.but(heads=heads, projection_bias=bias, output=output, weights=weights)
-        yield changed
-        yield from (changed.but(source=source, key_length=length) for source in ("cross", "memory") for length in (5, 7))
-        if weights == "full":
-            yield from (changed.but(inner_width=9, value_inner_width=9), changed.but(value_inner_width=9))
+    yield from operation_of(base).variants(base, form)

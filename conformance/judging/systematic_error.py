@@ -16,7 +16,7 @@ from jaxtyping import Float
 from conformance.numerics.dtypes import float_type, round_to
 from conformance.numerics.profiles import roundoffs
 from conformance.oracle import Expected, truth_of
-from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 Array = np.ndarray
 # The largest relative error of the scale, or of what one key counts, that passes for rounding, by dtype.
@@ -68,7 +68,7 @@ class SystematicError:
         return f"{self.words.format(estimate)}, beyond the gate {self.gate:.2g}, though each is within its budget."
 
 
-def directions(inputs: AttentionInputs | MultiHeadInputs, expected: Expected, profile: str) -> Iterator[Direction]:
+def directions(inputs: Inputs, expected: Expected, profile: str) -> Iterator[Direction]:
     """Those along which the budget is narrow enough to show an error of the size of the gate; of multi-head attention those of
     results alone."""
 
@@ -79,8 +79,8 @@ def directions(inputs: AttentionInputs | MultiHeadInputs, expected: Expected, pr
     def tells(direction: Direction) -> bool:
         return bool(np.linalg.norm(direction.slope) > 1 / (3 * direction.gate))
 
-    if isinstance(inputs, AttentionInputs):
-        yield from filter(tells, map(directed, _of_weights(inputs, expected)))
+    if inputs.plain is not None:
+        yield from filter(tells, map(directed, _of_weights(inputs.plain, expected)))
     unit = roundoffs(profile, expected.dtype)
     # sums held in 16 bits stand still, each time on the same side
     if unit.accumulator < float_type("float16").unit_roundoff:

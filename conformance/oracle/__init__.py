@@ -1,19 +1,16 @@
 """Oracles: what each operation must give, and how far off it may be."""
 
-from conformance.oracle.attention import scores_and_output, truth_of_attention
+from conformance.operations import operation_of
+from conformance.oracle.attention import scores_and_output
 from conformance.oracle.expected import Expected, Truth
-from conformance.oracle.multihead import heads_of, merged, truth_of_multi_head
-from conformance.oracle.sinusoidal import truth_of_sinusoidal
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs
+from conformance.oracle.multihead import heads_of, merged
+from conformance.problem.inputs import Inputs
 
 
 def truth_of(inputs: Inputs) -> Truth:
     """The expected output, for whichever operation ``inputs`` belong to."""
-    if isinstance(inputs, AttentionInputs):
-        return truth_of_attention(inputs)
-    if isinstance(inputs, MultiHeadInputs):
-        return truth_of_multi_head(inputs)
-    return truth_of_sinusoidal(inputs)
+    truth: Truth = operation_of(inputs).truth(inputs)
+    return truth
 
 
 def expect(inputs: Inputs, profile: str) -> Expected:

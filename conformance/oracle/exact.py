@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from conformance.errors import UsageError
-from conformance.features import Place, in_order
+from conformance.features import ScoreIndex, in_order
 from conformance.problem.inputs import AttentionInputs, MultiHeadInputs, SinusoidalInputs
 
 DIGITS = 50
@@ -126,7 +126,7 @@ def _attend(
         others = [logit for one in in_order(inputs.operation) for logit in one.added_exactly(_MP, inputs, h)]
         if not seen and not others:
             continue
-        exponentials = [_MP.exp(_scored(scaled[b, h, i, j], inputs, Place(b, h, i, j))) for j in seen]
+        exponentials = [_MP.exp(_scored(scaled[b, h, i, j], inputs, ScoreIndex(b, h, i, j))) for j in seen]
         total = _MP.fsum([*exponentials, *map(_MP.exp, others)])
         weights[b, h, i, seen] = [e / total for e in exponentials]
         lse[b, h, i] = _MP.log(total)
@@ -134,7 +134,7 @@ def _attend(
     return {"scores": scores, "scaled_scores": scaled, "weights": weights, "lse": lse, "output": output}
 
 
-def _scored(score: mpmath.mpf, inputs: AttentionInputs | MultiHeadInputs, place: Place) -> mpmath.mpf:
+def _scored(score: mpmath.mpf, inputs: AttentionInputs | MultiHeadInputs, place: ScoreIndex) -> mpmath.mpf:
     """What features make of a scaled product."""
     for feature in in_order(inputs.operation):
         score = feature.score_exactly(_MP, score, inputs, place)

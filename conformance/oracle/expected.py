@@ -37,7 +37,7 @@ class Truth:
     others: Mapping[str, "Callable[[str], Truth]"] = field(default_factory=dict)
 
     def of(self, name: str, dtype: str) -> "Truth":
-        """That of the output called ``name``, due in ``dtype`` if it may be returned so."""
+        """That of the output called ``name``, expected in ``dtype`` if it may be returned so."""
         return self if name == self.name else self.others[name](dtype)
 
     def expected(self, budget: Float[Array, "*shape"]) -> "Expected":

@@ -57,7 +57,7 @@ class Tensors:
 @dataclass(eq=False)
 class Flow:
     """The query rows ``index`` on their way. ``scores`` are what the stages have made of the scaled ``products``; ``top`` is the
-    largest of a row, 0 where it sees no key; ``mixed`` the output that finite values give."""
+    largest of a row, 0 where it is fully masked; ``mixed`` the output that finite values give."""
 
     inputs: AttentionInputs
     tensors: Tensors

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from conformance.problem.base import Problem, demand_lengths, demand_size
+from conformance.problem.base import KeyProblem, demand_size
 from conformance.problem.fields import NEEDED, Dtype, Field, OneRecipe, Recipes, Sizes, Word
 from conformance.problem.recipe import Recipe
 
@@ -25,7 +25,7 @@ VALUES = Field(
 TRANSFORMATIONS = Field(key="edits", kind=Recipes(), names=("transformations",), defaults=((),), parameter=False)
 
 
-class AttentionProblem(Problem):
+class AttentionProblem(KeyProblem):
     """One attention computation, every semantic spelled out.
 
     The query is (batch, heads, query_length, width), the key (batch, kv_heads, key_length, width), the value
@@ -37,18 +37,13 @@ class AttentionProblem(Problem):
     """
 
     operation = "attention"
+    sizes = ("batch", "heads", "kv_heads", "query_length", "key_length", "width", "value_width")
 
-    batch: int
-    heads: int
     kv_heads: int
-    query_length: int
-    key_length: int
     width: int
     value_width: int
     dtype: str
     values: Recipe
-    layout: str
-    transformations: tuple[Recipe, ...]
 
     BEFORE: ClassVar[tuple[Field, ...]] = (
         BATCH,
@@ -72,4 +67,31 @@ class AttentionProblem(Problem):
     def check(self) -> None:
         demand_size(self.batch, self.heads, self.query_length, self.width)
         demand_size(self.batch, self.kv_heads, self.key_length, max(self.width, self.value_width))
-        demand_lengths(self)
+        super().check()
+
+    @property
+    def head_width(self) -> int:
+        return self.width
+
+    @property
+    def is_whole(self) -> bool:
+        return self.heads % self.kv_heads == 0
+
+    def sizes_of_heads(self) -> dict[str, int]:
+        return {"group": self.heads // self.kv_heads}
+
+    @property
+    def cost(self) -> float:
+        return float(self.batch * self.heads * self.query_length * self.key_length * (self.width + self.value_width))
+
+    def head_widths(self) -> dict[str, float]:
+        return {"width": self.width, "value_width": self.value_width}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        queries, keys = (self.batch, self.heads, self.query_length), (self.batch, self.kv_heads, self.key_length)
+        return {
+            "query": (*queries, self.width),
+            "key": (*keys, self.width),
+            "value": (*keys, self.value_width),
+            "output": (*queries, self.value_width),
+        }

@@ -4,25 +4,47 @@ import hashlib
 import math
 from dataclasses import FrozenInstanceError
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from conformance.errors import ProblemError, cut, quoted
 from conformance.problem.fields import NEEDED, Field, demand
+from conformance.problem.recipe import Recipe
 
 LARGEST_ARRAY = 2**36  # elements; an array of float32 then has 256 GiB
 
 
 class Problem:
     """Made with the values of its fields by name; those left out have their defaults. Raises ProblemError for values that
-    describe no problem."""
+    describe no problem.
+
+    An operation's own class has besides, from its sizes: ``work``, B·H·Lq·Lk·d or as many numbers as there are; ``cost``, the
+    products of one call, roughly; ``longest``, its largest length; ``head_widths()``, those of a head by name, or whatever
+    limits of widths are about; ``shapes()``, of those arrays, the output among them, that sizes alone give; ``in_words()``."""
 
     operation: ClassVar[str]
+    attends: ClassVar[bool] = False  # whether queries attend to keys
+    sizes: ClassVar[tuple[str, ...]]  # its fields that are sizes
     BEFORE: ClassVar[tuple[Field, ...]]  # the operation's own fields, in the order of the text, before those of features
     BEHIND: ClassVar[tuple[Field, ...]] = ()  # and behind the first ones of them
 
-    if TYPE_CHECKING:
+    layout: str = "contiguous"  # where there is no choice
+    transformations: tuple[Recipe, ...] = ()
 
-        def __getattr__(self, name: str) -> Any: ...
+    def __getattr__(self, name: str) -> Any:
+        """The field of a feature that the operation has not, which nobody asks for: no mask, no key lengths."""
+        from conformance.features import unasked
+
+        return unasked(name, of_problem=True)
+
+    @classmethod
+    def has(cls, name: str) -> bool:
+        """Whether the attribute ``name`` is one of its fields."""
+        return name in cls._owners()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether other seeds give it other numbers."""
+        return self.values.name != "golden"
 
     @classmethod
     @cache
@@ -141,13 +163,35 @@ def demand_size(*sizes: int) -> None:
     )
 
 
-def demand_lengths(problem: Problem) -> None:
-    """Raises ProblemError unless there is a key length from 0 to that of the keys for each batch row, or none at all."""
-    lengths = problem.key_lengths
-    demand(
-        lengths is None or (len(lengths) == problem.batch and all(0 <= n <= problem.key_length for n in lengths)),
-        f"lengths={cut(str(lengths))} must be {problem.batch} numbers from 0 to the key length {problem.key_length}.",
-    )
+class KeyProblem(Problem):
+    """A problem in which queries attend to keys. A class has besides: ``head_width``, of queries and keys; ``is_whole``, whether
+    heads divide what they share; ``sizes_of_heads()``, what each head, or each key head, has of the sizes."""
+
+    attends = True
+    batch: int
+    heads: int
+    query_length: int
+    key_length: int
+
+    def check(self) -> None:
+        """Also where there is not a key length from 0 to that of the keys for each batch row, or none at all."""
+        lengths = self.key_lengths
+        demand(
+            lengths is None or (len(lengths) == self.batch and all(0 <= n <= self.key_length for n in lengths)),
+            f"lengths={cut(str(lengths))} must be {self.batch} numbers from 0 to the key length {self.key_length}.",
+        )
+
+    @property
+    def work(self) -> Any:
+        return self.batch * self.heads * self.query_length * self.key_length * self.head_width
+
+    @property
+    def longest(self) -> int:
+        return max(self.query_length, self.key_length)
+
+    def in_words(self) -> str:
+        heads = f"{self.heads} head{'' if self.heads == 1 else 's'}"
+        return f"{heads} with {self.query_length} queries and {self.key_length} keys in {self.dtype}"
 
 
 def _split(text: str, known: list[str]) -> dict[str, str]:

@@ -173,8 +173,8 @@ class Number(_One):
 @dataclass(frozen=True)
 class OneRecipe(_One):
     """A recipe; one of a mask or a bias has one of ``forms``. Its argument is an ordinary number, since an output of NaN would be
-    due otherwise, which many a wrong implementation gives (transformations put such numbers where they are asked for), and no 0
-    unless the recipe is one that ``may_be_zero``."""
+    expected otherwise, which many a wrong implementation gives (transformations put such numbers where they are asked for), and
+    no 0 unless the recipe is one that ``may_be_zero``."""
 
     forms: tuple[str, ...] = ()
     may_be_zero: tuple[str, ...] | None = None

@@ -1,9 +1,9 @@
 """The inputs of one computation, framework-free: what an adapter receives. Expected values never travel with them."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import FrozenInstanceError, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from jaxtyping import Float
@@ -16,11 +16,32 @@ class Arguments:
     """Arguments by name, unchangeable; those left out have their defaults. Two are equal where they are one object."""
 
     operation: ClassVar[str]
+    attends: ClassVar[bool] = False  # whether queries attend to keys
     OWN: ClassVar[Mapping[str, Any]]  # arguments of the operation itself, with their defaults
+    drawn: ClassVar[tuple[str, ...]]  # those that are arrays which may hold any numbers, where they are there
 
-    if TYPE_CHECKING:
+    def __getattr__(self, name: str) -> Any:
+        """The argument of a feature that the operation has not, which nobody asks for."""
+        from conformance.features import unasked
 
-        def __getattr__(self, name: str) -> Any: ...
+        return unasked(name, of_problem=False)
+
+    @property
+    def plain(self) -> "AttentionInputs | None":
+        """The inputs where they are those of attention by itself, nothing before it and nothing behind."""
+        return None
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the arrays by the names of limits, where transformations may make them others than the problem's."""
+        return {}
+
+    def compiled(self) -> Hashable:
+        """What a compiler sees of it beside arrays and features."""
+        return None
+
+    def asked_by_sizes(self) -> dict[str, bool]:
+        """Features that the sizes of the arrays ask for, and whether they do."""
+        return {}
 
     @classmethod
     @cache
@@ -68,7 +89,37 @@ class Arguments:
         raise FrozenInstanceError(f"Inputs cannot be changed: use but({name}=…).")
 
 
-class AttentionInputs(Arguments):
+class KeyInputs(Arguments):
+    """Inputs in which queries attend to keys. A class of them has besides: ``heads``; ``head_width``, of queries and keys;
+    ``as_heads()``, attention in which the same pairs are visible; ``scored()``, of what scores are made, by head, in float64."""
+
+    attends = True
+    drawn = ("query", "key", "value")
+
+    query: Array
+    key: Array
+    value: Array
+
+    @property
+    def dtype(self) -> str:
+        return self.query.dtype.name
+
+    @property
+    def pairs(self) -> tuple[int, int, int, int]:
+        """(B, H, Lq, Lk)."""
+        return self.query.shape[0], self.heads, self.query.shape[-2], self.key.shape[-2]
+
+    def sizes(self) -> dict[str, int]:
+        return dict(zip(("batch", "heads", "query_length", "key_length"), self.pairs, strict=True))
+
+    def compiled(self) -> Hashable:
+        return self.key is self.query, self.value is self.key
+
+    def asked_by_sizes(self) -> dict[str, bool]:
+        return {"cross-length": self.query.shape[-2] != self.key.shape[-2]}
+
+
+class AttentionInputs(KeyInputs):
     """Arrays in the problem's dtype and memory layout, and what features ask for (conformance/features). Query, key and value may
     be one array object."""
 
@@ -79,8 +130,34 @@ class AttentionInputs(Arguments):
     key: Float[Array, "b hkv lk d"]
     value: Float[Array, "b hkv lk dv"]
 
+    @property
+    def heads(self) -> int:
+        return self.query.shape[1]
+
+    @property
+    def head_width(self) -> int:
+        return self.query.shape[-1]
+
+    @property
+    def plain(self) -> "AttentionInputs":
+        return self
+
     def arrays(self) -> dict[str, Array]:
         return {"query": self.query, "key": self.key, "value": self.value, **super().arrays()}
+
+    def sizes(self) -> dict[str, int]:
+        return {"batch": self.query.shape[0], "heads": self.heads, "kv_heads": self.key.shape[1], **super().sizes()}
+
+    def asked_by_sizes(self) -> dict[str, bool]:
+        grouped, other_width = self.heads != self.key.shape[1], self.head_width != self.value.shape[-1]
+        return {**super().asked_by_sizes(), "grouped-heads": grouped, "value-width": other_width}
+
+    def as_heads(self) -> "AttentionInputs":
+        return self
+
+    def scored(self) -> tuple[Float[Array, "b h lq d"], Float[Array, "b h lk d"]]:
+        key = self.key.astype(np.float64)
+        return self.query.astype(np.float64), np.repeat(key, self.heads // key.shape[1], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +180,7 @@ class Weights:
         return {name: array for name, array in vars(self).items() if array is not None}
 
 
-class MultiHeadInputs(Arguments):
+class MultiHeadInputs(KeyInputs):
     """Inputs of multi-head attention; for self-attention query, key and value are the same array object, with one memory for key
     and value those two are. ``scale`` None: 1/√(width of a head)."""
 
@@ -120,6 +197,14 @@ class MultiHeadInputs(Arguments):
     num_heads: int
     scale: float | None
 
+    @property
+    def heads(self) -> int:
+        return self.num_heads
+
+    @property
+    def head_width(self) -> int:
+        return self.weights.query.shape[1] // self.num_heads
+
     def arrays(self) -> dict[str, Array]:
         """The floating-point inputs by name, the weights as ``weights.<name>``."""
         weights = {f"weights.{name}": array for name, array in self.weights.arrays().items()}
@@ -129,6 +214,22 @@ class MultiHeadInputs(Arguments):
         """What the heads attend to, as (B, H, L, d), with all that is asked of attention."""
         asked = {name: argument for name, argument in self.named().items() if name in AttentionInputs.defaults()}
         return AttentionInputs(**asked | {"query": query, "key": key, "value": value})
+
+    def compiled(self) -> Hashable:
+        return super().compiled(), self.num_heads
+
+    def as_heads(self) -> AttentionInputs:
+        """As many heads over the tokens as they are: of query and key, visibility depends on the lengths alone."""
+        batch, query_length, width = self.query.shape
+        query = np.broadcast_to(self.query[:, None], (batch, self.num_heads, query_length, width))
+        return self.within(query, self.key[:, None], self.value[:, None])
+
+    def scored(self) -> tuple[Float[Array, "b h lq d"], Float[Array, "b h lk d"]]:
+        def split(tokens: Array, matrix: Array) -> Array:
+            projected = tokens.astype(np.float64) @ matrix.astype(np.float64)
+            return projected.reshape(*tokens.shape[:2], self.num_heads, -1).swapaxes(1, 2)
+
+        return split(self.query, self.weights.query), split(self.key, self.weights.key)
 
 
 class SinusoidalInputs(Arguments):
@@ -141,6 +242,7 @@ class SinusoidalInputs(Arguments):
         "frequencies": "default",
         **dict.fromkeys(("rows", "x")),
     }
+    drawn = ("x",)
 
     length: int
     width: int
@@ -153,5 +255,8 @@ class SinusoidalInputs(Arguments):
     def arrays(self) -> dict[str, Array]:
         return {} if self.x is None else {"x": self.x}
 
+    def compiled(self) -> Hashable:
+        return self.length, self.width, self.dtype, self.arrangement
 
-Inputs = AttentionInputs | MultiHeadInputs | SinusoidalInputs
+
+Inputs = Arguments  # of any operation

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from conformance.problem.attention import BATCH, DTYPE, LENGTH, TRANSFORMATIONS, VALUES
-from conformance.problem.base import Problem, demand_lengths, demand_size
+from conformance.problem.base import KeyProblem, demand_size
 from conformance.problem.fields import NEEDED, Field, Sizes, Word, demand
 from conformance.problem.recipe import Recipe
 
@@ -12,7 +12,7 @@ SOURCES = ("self", "cross", "memory")
 WEIGHTS = ("full", "shared")
 
 
-class MultiHeadProblem(Problem):
+class MultiHeadProblem(KeyProblem):
     """Multi-head attention: query, key, value of width ``model_width``, weights as (in, out) matrices.
 
     Q = x_q W_q + b_q is (batch, Lq, inner_width), split into ``heads`` contiguous slices of its last axis; V likewise with
@@ -23,11 +23,8 @@ class MultiHeadProblem(Problem):
     """
 
     operation = "multi_head_attention"
+    sizes = ("batch", "heads", "query_length", "key_length", "model_width", "inner_width", "value_inner_width")
 
-    batch: int
-    heads: int
-    query_length: int
-    key_length: int
     model_width: int
     inner_width: int
     value_inner_width: int
@@ -37,7 +34,6 @@ class MultiHeadProblem(Problem):
     weights: str
     projection_bias: bool
     output: str
-    transformations: tuple[Recipe, ...]
 
     BEFORE: ClassVar[tuple[Field, ...]] = (
         BATCH,
@@ -102,4 +98,27 @@ class MultiHeadProblem(Problem):
         widest = max(self.model_width, self.inner_width, self.value_inner_width)
         demand_size(self.batch, max(self.query_length, self.key_length), widest)
         demand_size(widest, widest)
-        demand_lengths(self)
+        super().check()
+
+    @property
+    def head_width(self) -> int:
+        return self.inner_width // self.heads or 1
+
+    @property
+    def is_whole(self) -> bool:
+        return self.inner_width % self.heads == 0 == self.value_inner_width % self.heads
+
+    def sizes_of_heads(self) -> dict[str, int]:
+        return {"width": self.inner_width // self.heads, "value_width": self.value_inner_width // self.heads}
+
+    @property
+    def cost(self) -> float:
+        return float(self.batch * self.heads * self.query_length * self.key_length * self.inner_width * 2)
+
+    def head_widths(self) -> dict[str, float]:
+        return {f"{name} / heads": getattr(self, name) / self.heads for name in ("inner_width", "value_inner_width")}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        queries, tokens = (self.batch, self.query_length), (self.batch, self.key_length, self.model_width)
+        width = self.value_inner_width if self.output == "none" else self.model_width
+        return {"query": (*queries, self.model_width), "key": tokens, "value": tokens, "output": (*queries, width)}

@@ -8,11 +8,6 @@ natural logarithm of the sum over visible keys of e^score, (batch, heads, Lq), a
 from collections.abc import Iterable
 
 OUTPUT, LSE, WEIGHTS, IGNORED = "output", "lse", "weights", "-"
-RETURNABLE: dict[str, tuple[str, ...]] = {
-    "attention": (OUTPUT, LSE, WEIGHTS),
-    "multi_head_attention": (OUTPUT, LSE, WEIGHTS),
-    "sinusoidal_encoding": (OUTPUT,),
-}
 
 
 def having(name: str) -> str:

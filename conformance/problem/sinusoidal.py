@@ -23,6 +23,7 @@ class SinusoidalProblem(Problem):
     """
 
     operation = "sinusoidal_encoding"
+    sizes = ("batch", "length", "width")
 
     length: int
     width: int
@@ -65,3 +66,30 @@ class SinusoidalProblem(Problem):
             self.rows is None or all(0 <= row < self.length for row in self.rows),
             f"rows={cut(str(self.rows))} must be positions below the length {self.length}.",
         )
+
+    @property
+    def work(self) -> int:
+        return max(1, self.batch) * self.length * self.width
+
+    @property
+    def cost(self) -> float:
+        return 50.0 * self.length * self.width  # a sine of an extended number is worth some fifty products
+
+    @property
+    def longest(self) -> int:
+        return self.length
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.batch > 0 and super().is_drawn
+
+    def head_widths(self) -> dict[str, float]:
+        return {"width": self.width}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        added = (self.batch,) if self.batch else ()
+        judged = self.length if self.rows is None else len(self.rows)
+        return {"x": (*added, self.length, self.width), "output": (*added, judged, self.width)}
+
+    def in_words(self) -> str:
+        return f"{self.length} positions of {self.width} columns in {self.dtype}"

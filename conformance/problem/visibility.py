@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from conformance.features import features
-from conformance.problem.inputs import AttentionInputs, MultiHeadInputs
+from conformance.problem.inputs import AttentionInputs, Inputs
 
 
 def visible_block(inputs: AttentionInputs, start: int, stop: int) -> Bool[np.ndarray, "#b #hq block lk"] | None:
@@ -17,17 +17,10 @@ def visible_block(inputs: AttentionInputs, start: int, stop: int) -> Bool[np.nda
     return visible
 
 
-def tokens_as_heads(inputs: MultiHeadInputs) -> AttentionInputs:
-    """Attention of as many heads over the tokens as they are: of query and key, visibility depends on the lengths alone."""
-    batch, query_length, width = inputs.query.shape
-    query = np.broadcast_to(inputs.query[:, None], (batch, inputs.num_heads, query_length, width))
-    return inputs.within(query, inputs.key[:, None], inputs.value[:, None])
-
-
-def visible_pairs(inputs: AttentionInputs) -> Bool[np.ndarray, "b hq lq lk"]:
-    """All visible pairs, −inf entries of the bias hidden too, at full size."""
-    shape = (*inputs.query.shape[:3], inputs.key.shape[2])
-    visible = visible_block(inputs, 0, shape[2])
+def visible_pairs(inputs: Inputs) -> Bool[np.ndarray, "b hq lq lk"]:
+    """All visible pairs of each head, −inf entries of the bias hidden too, at full size."""
+    shape: tuple[int, int, int, int] = inputs.pairs
+    visible = visible_block(inputs.as_heads(), 0, shape[2])
     pairs = np.ones(shape, dtype=bool) if visible is None else np.broadcast_to(visible, shape).copy()
     if inputs.bias is not None:
         pairs &= np.broadcast_to(inputs.bias != -np.inf, shape)

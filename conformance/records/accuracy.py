@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from conformance.records.data import Count, Data, Number, Word
+from conformance.renamed import profile_of_today
 
 ZERO, INFINITE = "zero", "inf"
 BINS_PER_OCTAVE = 8
@@ -34,6 +36,7 @@ class AccuracyEntry(Data, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        msgspec.structs.force_setattr(self, "profile", profile_of_today(self.profile))
         if sum(self.histogram.values()) != self.count:
             raise ValueError("the histogram of an accuracy does not count every r")
 

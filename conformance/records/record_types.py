@@ -13,6 +13,7 @@ from conformance.records.accuracy import AccuracyEntry
 from conformance.records.data import Count, Data, Identifier, Integer, Name, Number, Text, Word
 from conformance.records.picture import Picture
 from conformance.records.unrun import Unrun
+from conformance.renamed import profile_of_today
 
 SCHEMA_VERSION: Final = 1
 
@@ -73,6 +74,10 @@ class ImplementationEntry(Data, frozen=True, kw_only=True):
     distribution: Text | None = None
     distribution_version: Text | None = None
     returns: tuple[Word, ...] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "profile", profile_of_today(self.profile))
 
     @property
     def outputs(self) -> tuple[str, ...]:

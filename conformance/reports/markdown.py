@@ -27,7 +27,7 @@ def render_table(table: tables.Table) -> str:
 
 
 def summary_markdown(run: Run) -> str:
-    """All tables, and each unexpected result with the commands that show it again."""
+    """All tables, and each unexpected result with the commands that reproduce it."""
     parts = ["# Conformance of attention implementations"]
     if stamp(run):
         parts.append(f"**{escaped(stamp(run))}**")

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from conformance.features import features
+from conformance.operations import operation_of, operations
 from conformance.problem import MASK_FORMS, AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
 from conformance.problem.multihead import SOURCES
 from conformance.specification.draw import ALL_DTYPES
@@ -77,15 +78,14 @@ MULTI_HEAD_TRANSFORMATIONS = ("loud-hidden", "permute-heads")
 def draw(seed: int, number: int) -> Problem:
     """Problem ``number`` of the soak test with ``seed``."""
     dice = Dice(seed, number)
-    operation = dice.between(1, 100)
-    if operation <= 5:
-        return _sinusoidal(dice)
-    if operation <= 15:
-        return _multi_head(dice)
-    return _shared(dice) if operation <= 25 else _attention(dice)
+    shares = sorted((one.soak_share, name) for name, one in operations().items() if one.soak_share)
+    places = [name for share, name in shares for _ in range(share)]
+    number = dice.between(1, len(places))
+    name = places[number - 1]
+    return operation_of(name).soaked(dice, number - places.index(name))
 
 
-def _attention(dice: Dice) -> AttentionProblem:
+def of_attention(dice: Dice) -> AttentionProblem:
     dtype = dice.one_of(ALL_DTYPES)
     batch, kv_heads = dice.between(1, 3), dice.between(1, 3)
     heads = kv_heads * dice.one_of((1, 1, 2, 3))
@@ -118,7 +118,7 @@ def _with_further(dice: Dice, problem: Problem) -> Any:
     return problem
 
 
-def _shared(dice: Dice) -> AttentionProblem:
+def of_shared_shape(dice: Dice) -> AttentionProblem:
     """A shape of the palette, masks and biases at full size: few combinations, so that each is compiled once."""
     dtype, shape = dice.one_of(ALL_DTYPES), SHAPES[dice.one_of(SHARED_SHAPES)]
     return AttentionProblem(
@@ -163,7 +163,7 @@ def _bias(dice: Dice, form: str) -> Recipe:
     return Recipe(dice.one_of(BIASES), dice.seed(), form)
 
 
-def _multi_head(dice: Dice) -> MultiHeadProblem:
+def of_multi_head(dice: Dice) -> MultiHeadProblem:
     heads, batch, width = dice.between(1, 6), dice.between(1, 3), dice.size(1, 24)
     model = heads * width if dice.often(0.6) else dice.size(1, 96)
     inner = heads * width
@@ -186,7 +186,7 @@ def _multi_head(dice: Dice) -> MultiHeadProblem:
     return cast(MultiHeadProblem, _with_further(dice, problem))
 
 
-def _sinusoidal(dice: Dice) -> SinusoidalProblem:
+def of_sinusoidal(dice: Dice) -> SinusoidalProblem:
     length = dice.size(1, 20_000)
     width = dice.size(1, max(1, min(1024, 100_000 // length)))
     return SinusoidalProblem(

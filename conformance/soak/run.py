@@ -11,8 +11,7 @@ from conformance.adapter import Implementation, registry
 from conformance.errors import Unsupported
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge
-from conformance.problem import AttentionProblem, Problem
-from conformance.problem.inputs import AttentionInputs
+from conformance.problem import Problem
 from conformance.records.accuracy import Distribution
 from conformance.soak.draw import SHARED_SHAPES, draw
 from conformance.specification.palette import SHAPES
@@ -134,15 +133,16 @@ def _judge(judge: Judge, subject: Subject, problem: Problem, soaked: Soaked) -> 
 
 def _at_shared_shape(problem: Problem) -> bool:
     """Whether a framework that compiles for each shape will have compiled this one."""
-    if not isinstance(problem, AttentionProblem) or problem.key_lengths is not None or problem.transformations:
+    if problem.key_lengths is not None or problem.transformations:
         return False
-    return any(problem == problem.but(**SHAPES[name].fields) for name in SHARED_SHAPES)
+    sizes = {name: getattr(problem, name) for name in problem.sizes}
+    return any(sizes == SHAPES[name].fields for name in SHARED_SHAPES)
 
 
 def _overflows(judge: Judge, problem: Problem) -> bool:
     """Whether products in float16 come near its largest number: what a step-by-step computation then gives is no rounding."""
-    inputs = judge.inputs(problem)
-    if not isinstance(inputs, AttentionInputs):
+    inputs = judge.inputs(problem).plain
+    if inputs is None:
         return False
     group = inputs.query.shape[1] // inputs.key.shape[1]
     query, key = (np.abs(array).astype(np.float32) for array in (inputs.query, np.repeat(inputs.key, group, axis=1)))

@@ -3,6 +3,7 @@
 from functools import cache
 
 from conformance.features import every_feature
+from conformance.operations import operations
 from conformance.specification import (
     calls,
     combinations,
@@ -24,7 +25,7 @@ from conformance.specification import (
 from conformance.specification.requirement import Convention, Requirement
 from conformance.specification.second_values import with_second_values
 
-SPEC_VERSION = "1.3"
+SPEC_VERSION = "1.4"
 
 # Requirements that no implementation could fail, and the convention that shows what they were about. Their ids stay taken.
 WITHDRAWN: dict[str, str] = {"ATT-HEAD-006": "CON-GROUPS-REFUSED", "ATT-HEAD-031": "CON-WIDTH-REFUSED"}
@@ -53,8 +54,9 @@ _PARTS = (
 def requirements() -> dict[str, Requirement]:
     """All requirements by id, area by area, ids ascending within an area."""
     own = [requirement for part in _PARTS for requirement in part.REQUIREMENTS]
+    of_operations = [requirement for operation in operations().values() for requirement in operation.requirements()]
     of_features = [requirement for feature in every_feature() for requirement in feature.requirements()]
-    parts = [with_second_values(requirement) for requirement in (*own, *of_features)]
+    parts = [with_second_values(requirement) for requirement in (*own, *of_operations, *of_features)]
     areas = list(dict.fromkeys(requirement.area for requirement in parts))
     ordered = sorted(parts, key=lambda requirement: (areas.index(requirement.area), requirement.id))
     table = {requirement.id: requirement for requirement in ordered}
@@ -67,8 +69,9 @@ def conventions() -> dict[str, Convention]:
     """All conventions by id."""
     from conformance.specification.questions import CONVENTIONS  # they observe with the oracle, which few callers need
 
+    of_operations = (convention for operation in operations().values() for convention in operation.conventions())
     of_features = (convention for feature in every_feature() for convention in feature.conventions())
-    return {convention.id: convention for convention in (*CONVENTIONS, *of_features)}
+    return {convention.id: convention for convention in (*CONVENTIONS, *of_operations, *of_features)}
 
 
 __all__ = ["SPEC_VERSION", "WITHDRAWN", "conventions", "requirements"]

@@ -14,8 +14,8 @@ import numpy as np
 from conformance.errors import Unsupported
 from conformance.numerics.dtypes import DTYPES
 from conformance.oracle import truth_of
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe
-from conformance.problem.inputs import Inputs, MultiHeadInputs
+from conformance.problem import AttentionProblem, KeyProblem, MultiHeadProblem, Problem, Recipe
+from conformance.problem.inputs import Inputs
 from conformance.specification.build import attention, multi_head
 from conformance.specification.draw import KEY_FORMS
 from conformance.specification.observing import Ask, Place
@@ -27,8 +27,6 @@ OTHER = "none of these"
 COARSE = 1 / 16  # of the largest number: bfloat16 throughout is nearer than this, and meanings are farther apart
 
 NEGLIGIBLE = 1e-4  # of what one token contributes to an output; weights of the tokens that count are far larger
-
-KeyProblem = AttentionProblem | MultiHeadProblem  # those with keys that can be hidden
 
 
 def attention_problems() -> Iterator[AttentionProblem]:
@@ -105,7 +103,7 @@ def is_nothing(rows: np.ndarray, inputs: Inputs) -> np.ndarray:
     """Which rows, along the last axis, are what no key gives: zeros, exact in every dtype, or zeros of the heads, which an output
     projection turns into its bias."""
     zeros = (rows == 0).all(-1)
-    bias = inputs.weights.output_bias if isinstance(inputs, MultiHeadInputs) else None
+    bias = inputs.arrays().get("weights.output_bias")
     if bias is None:
         return np.asarray(zeros)
     expected = bias.astype(np.float64)

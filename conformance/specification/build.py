@@ -18,53 +18,35 @@ NO_BF16 = ("float64", "float32", "float16")
 
 IN_16_BITS = ("fused_q", "fused_qk", "unfused", "low")  # profiles that round scores, or what they are made of, to 16 bits
 
-Sizes = tuple[int, int, int, int, int, int, int]  # in the order of _SIZES
+Sizes = tuple[int, int, int, int, int, int, int]  # in the order of AttentionProblem.sizes
 _Kind = TypeVar("_Kind", bound=Problem)
-_SIZES = ("batch", "heads", "kv_heads", "query_length", "key_length", "width", "value_width")
 
 
 def attention(
-    shape: str | Sizes,
-    dtypes: Sequence[str] = F32,
-    *,
-    values: str = "spread.1#1",
-    mask: str | None = None,
-    bias: str | None = None,
-    transformations: Iterable[str] = (),
-    **fields: Any,
+    shape: str | Sizes, dtypes: Sequence[str] = F32, *, values: str = "spread.1#1", **fields: Any
 ) -> list[AttentionProblem]:
     """The problem of a palette shape, or of sizes, in each of ``dtypes``; values, mask, bias and transformations as recipe
     texts."""
-    sizes = SHAPES[shape].fields if isinstance(shape, str) else dict(zip(_SIZES, shape, strict=True))
-    problem = AttentionProblem(
-        **sizes,
-        values=Recipe.parse(values, "values"),
-        mask=None if mask is None else Recipe.parse(mask, "mask"),
-        bias=None if bias is None else Recipe.parse(bias, "bias"),
-        transformations=tuple(Recipe.parse(transformation, "transformations") for transformation in transformations),
-        **fields,
-    )
+    sizes = SHAPES[shape].fields if isinstance(shape, str) else dict(zip(AttentionProblem.sizes, shape, strict=True))
+    problem = AttentionProblem(**sizes, **_parsed(values=values, **fields))
     return [problem.but(dtype=dtype) for dtype in dtypes]
 
 
-def multi_head(
-    shape: str,
-    dtypes: Sequence[str] = F32,
-    *,
-    values: str = "gaussian.1#1",
-    mask: str | None = None,
-    transformations: Iterable[str] = (),
-    **fields: Any,
-) -> list[MultiHeadProblem]:
-    """The problem of a palette shape of multi-head attention in each of ``dtypes``."""
-    problem = MultiHeadProblem(
-        **MULTI_HEAD_SHAPES[shape].fields,
-        values=Recipe.parse(values, "values"),
-        mask=None if mask is None else Recipe.parse(mask, "mask"),
-        transformations=tuple(Recipe.parse(transformation, "transformations") for transformation in transformations),
-        **fields,
-    )
+def multi_head(shape: str, dtypes: Sequence[str] = F32, *, values: str = "gaussian.1#1", **fields: Any) -> list[MultiHeadProblem]:
+    """The problem of a palette shape of multi-head attention in each of ``dtypes``, likewise."""
+    problem = MultiHeadProblem(**MULTI_HEAD_SHAPES[shape].fields, **_parsed(values=values, **fields))
     return [problem.but(dtype=dtype) for dtype in dtypes]
+
+
+def _parsed(transformations: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
+    """The fields with recipes of texts."""
+    texts = {name: fields[name] for name in ("values", "mask", "bias") if fields.get(name) is not None}
+    recipes = {name: Recipe.parse(text, name) for name, text in texts.items()}
+    return {
+        **fields,
+        **recipes,
+        "transformations": tuple(Recipe.parse(transformation, "transformations") for transformation in transformations),
+    }
 
 
 def sinusoidal(length: int, width: int, dtypes: Sequence[str] = F32, **fields: Any) -> list[SinusoidalProblem]:

@@ -51,7 +51,7 @@ def combined(
 
 
 def _mask(relation: str, form: str, seed: int, everything: bool) -> Recipe:
-    """A mask of another kind for each seed; one that hides nothing where rows would else see no key at all."""
+    """A mask of another kind for each seed; one that hides nothing where rows would else be fully masked."""
     if everything or (relation == "decode" and form == "bhq1"):
         return Recipe("all", 0, form)
     if form == "bhq1":

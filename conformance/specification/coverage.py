@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
+from conformance.problem import Problem
 from conformance.specification import requirements
 from conformance.specification.requirement import Facts
 from conformance.specification.size_classes import (
@@ -46,7 +46,7 @@ class SizeCoverage:
     arguments: Counter[tuple[Cell, str]] = field(default_factory=Counter)
     relations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def add(self, problem: AttentionProblem | MultiHeadProblem) -> None:
+    def add(self, problem: Problem) -> None:
         sizes = sizes_of(problem)
         cells = [(name, found) for name, size in sizes.items() if (found := class_of(size)) is not None]
         self.problems += 1
@@ -97,10 +97,10 @@ class SizeCoverage:
 
 @cache
 def coverage() -> dict[str, SizeCoverage]:
-    """Of all designed problems of the full tier, by operation."""
+    """Of all designed problems of the full tier whose heads divide, and whose sizes no transformation changes, by operation."""
     found = {space.operation: SizeCoverage(space) for space in SPACES}
     for problem in _problems():
-        if isinstance(problem, AttentionProblem | MultiHeadProblem) and _is_whole(problem):
+        if problem.operation in found and not problem.transformations and problem.is_whole:
             found[problem.operation].add(problem)
     return found
 
@@ -110,13 +110,6 @@ def _problems() -> Iterator[Problem]:
         if requirement.judges_values:
             adapted = requirement.adapted(_EVERYTHING) if requirement.adapted else ()
             yield from dict.fromkeys([*requirement.designed(), *adapted])
-
-
-def _is_whole(problem: AttentionProblem | MultiHeadProblem) -> bool:
-    """Whether heads divide, and transformations leave the sizes as they are."""
-    if isinstance(problem, AttentionProblem):
-        return problem.heads % problem.kv_heads == 0 and not problem.transformations
-    return problem.inner_width % problem.heads == 0 == problem.value_inner_width % problem.heads and not problem.transformations
 
 
 def table(operation: str, style: str = "simple") -> str:

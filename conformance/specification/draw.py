@@ -6,6 +6,7 @@ Each field lists the choices for a field of the problem, the simplest first, sin
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")
 NARROW_DTYPES = ("float32", "float16", "bfloat16")  # float64 is drawn only where it can make a difference
@@ -14,11 +15,19 @@ GENERAL_DISTRIBUTIONS = ("gaussian.1", "spread.1", "heavy.1", "signatures.1")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class AnyDraw:
+    """What may be drawn for problems of an operation, which says how (``Operation.examples``)."""
+
+    operation: ClassVar[str]
+    dtypes: tuple[str, ...] = NARROW_DTYPES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw(AnyDraw):
     """Choices for problems of plain attention. ``forms`` are the broadcast forms of masks, ``bias_forms`` those of biases."""
 
+    operation: ClassVar[str] = "attention"
     shapes: str = "any"
-    dtypes: tuple[str, ...] = NARROW_DTYPES
     distributions: tuple[str, ...] = GENERAL_DISTRIBUTIONS
     masks: tuple[str, ...] = ("",)
     forms: tuple[str, ...] = KEY_FORMS
@@ -33,11 +42,11 @@ class Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiHeadDraw:
+class MultiHeadDraw(AnyDraw):
     """Choices for problems of multi-head attention; ``projection_bias`` False comes first where both are listed."""
 
+    operation: ClassVar[str] = "multi_head_attention"
     shapes: str = "self"
-    dtypes: tuple[str, ...] = NARROW_DTYPES
     sources: tuple[str, ...] = ("self",)
     weights: tuple[str, ...] = ("full",)
     projection_bias: tuple[bool, ...] = (False, True)
@@ -51,12 +60,10 @@ class MultiHeadDraw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinusoidalDraw:
+class SinusoidalDraw(AnyDraw):
     """Choices for additions of the sinusoidal encoding to a batch. Tables alone have nothing random: they are designed."""
 
+    operation: ClassVar[str] = "sinusoidal_encoding"
     dtypes: tuple[str, ...] = ALL_DTYPES
     longest: int = 64  # of free sizes
     widest: int = 64
-
-
-AnyDraw = Draw | MultiHeadDraw | SinusoidalDraw

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from conformance.problem import AttentionProblem, Problem
+from conformance.problem import Problem
 from conformance.specification.palette import SHAPES
 from conformance.specification.requirement import Requirement
 
@@ -18,7 +18,7 @@ def few(requirement: Requirement) -> Iterator[Problem]:
     chosen = None
     for problem in problems:
         twin = problem.but(dtype=_FIRST)
-        if problem.dtype == _FIRST or twin not in in_first or not isinstance(problem, AttentionProblem) or _is_common(problem):
+        if problem.dtype == _FIRST or twin not in in_first or not _is_of_palette(problem) or _is_common(problem):
             yield problem
         elif not at_common:
             chosen = chosen or twin
@@ -27,4 +27,8 @@ def few(requirement: Requirement) -> Iterator[Problem]:
 
 
 def _is_common(problem: Problem) -> bool:
-    return isinstance(problem, AttentionProblem) and all(getattr(problem, name) == size for name, size in _COMMON.fields.items())
+    return _is_of_palette(problem) and all(getattr(problem, name) == size for name, size in _COMMON.fields.items())
+
+
+def _is_of_palette(problem: Problem) -> bool:
+    return _COMMON.fields.keys() == set(problem.sizes)

@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.oracle import truth_of
-from conformance.problem import Recipe
+from conformance.problem import KeyProblem, Recipe
 from conformance.problem.returned import LSE, WEIGHTS
 from conformance.specification.asking import (
     COARSE,
     IN_DTYPES,
     MULTI_HEAD_SELF,
     OTHER,
-    KeyProblem,
     attention_problems,
     in_shapes,
     masked,
@@ -100,7 +99,7 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
     ),
     Convention(
         id="CON-LSE-EMPTY-ROW",
-        question="What is the log-sum-exp of a query whose row is fully masked?",
+        question="What is the log-sum-exp of a fully masked row?",
         source="pytorch#134650; flashinfer#4401",
         answers={
             "minus-infinity": "−∞, the logarithm of 0",
@@ -117,7 +116,7 @@ LSE_CONVENTIONS: tuple[Convention, ...] = (
     ),
     Convention(
         id="CON-WEIGHTS-EMPTY-ROW",
-        question="What are the weights of a query whose row is fully masked?",
+        question="What are the weights of a fully masked row?",
         source="As of the output, CON-EMPTY-ROW; pytorch#103963",
         answers={
             "zeros": "0",

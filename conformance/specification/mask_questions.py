@@ -11,7 +11,7 @@ import numpy as np
 
 from conformance.errors import Unsupported
 from conformance.numerics.dtypes import float_type
-from conformance.problem import AttentionProblem, Recipe
+from conformance.problem import AttentionProblem, KeyProblem, Recipe
 from conformance.problem.inputs import AttentionInputs
 from conformance.problem.visibility import visible_pairs
 from conformance.specification.asking import (
@@ -23,7 +23,6 @@ from conformance.specification.asking import (
     ONE_ARRAY,
     OTHER,
     REFUSED,
-    KeyProblem,
     attention_problems,
     changed,
     in_shapes,
@@ -87,7 +86,7 @@ def _of_rows(ask: Ask, problem: KeyProblem, rows: np.ndarray) -> str:
         return "other"
     if is_nothing(rows, materialise(problem)).all():
         return "zeros"
-    if isinstance(problem, AttentionProblem):
+    if problem.has("kv_heads"):
         value = materialise(problem).arrays()["value"].astype(np.float64)
         value = np.moveaxis(value.repeat(problem.heads // problem.kv_heads, axis=1), -2, 0)[..., None, :]
         if _is_mean(rows, np.repeat(value, problem.query_length, axis=-2), problem):
@@ -166,7 +165,7 @@ def _alignment(ask: Ask, problem: KeyProblem) -> str:
     last = np.zeros(length, dtype=int)
     for start in starts:
         other = ask(problem.but(transformations=(Recipe("suffix", seed=3, argument=float(start)),))).astype(np.float64)
-        still = (np.abs(other - plain) <= negligible) | (np.isnan(other) & np.isnan(plain))  # a row may see no key at all
+        still = (np.abs(other - plain) <= negligible) | (np.isnan(other) & np.isnan(plain))  # a row may be fully masked
         moved = ~np.moveaxis(still, -2, 0).reshape(length, -1).all(axis=1)
         last[moved] = start
     tried = np.array([0, *starts])
@@ -251,7 +250,7 @@ _ONE_ARRAY = shaped("one array for query, key and value", "square", transformati
 MASK_CONVENTIONS: tuple[Convention, ...] = (
     Convention(
         id="CON-EMPTY-ROW",
-        question="What does a query give whose row is fully masked?",
+        question="What does a fully masked row give?",
         source="pytorch#103963; pytorch#103749; mlx#2608",
         answers={
             "zeros": "zeros, or zeros of the heads, which an output projection turns into its bias",
@@ -273,7 +272,7 @@ MASK_CONVENTIONS: tuple[Convention, ...] = (
     _behind_mask("V", "inf"),
     Convention(
         id="CON-EMPTY-ROW-CAUSAL",
-        question="What does a query give from which causal hides every key, alone or together with a mask?",
+        question="What does a row give that causal masks fully, alone or together with a mask?",
         source="pytorch#103963; tvm#14907; flash-attention 2.1 release notes",
         answers={
             "zeros": "zeros",

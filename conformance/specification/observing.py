@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from conformance.errors import Unsupported, told
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
+from conformance.problem import Problem
 
 Ask = Callable[[Problem], np.ndarray]
 Places = Literal["all", "few", "first"]  # few: for an implementation that compiles each of them; first: the first alone
@@ -100,14 +100,14 @@ class Question:
                 except Unsupported:
                     continue
                 try:
-                    seen.note(in_words(put), put, self.read(ask, put))
+                    seen.note(put.in_words(), put, self.read(ask, put))
                     return problem, put
                 except Unsupported:
                     continue
                 except Exception as error:  # an implementation may raise anything
                     failed = failed or (problem, put, error)
             if failed:
-                seen.note_failure(in_words(failed[1]), *failed[1:])
+                seen.note_failure(failed[1].in_words(), *failed[1:])
                 return failed[:2]
         raise Unsupported("any form of the question")
 
@@ -158,11 +158,3 @@ class _SeenAnswers:
 def of_exception(error: BaseException) -> Observation:
     """Nothing but that it raises: what is no Exception, such as SystemExit, ends the asking."""
     return Observation(answer=RAISES, first=RAISES, where={}, texts={}, raised={RAISES: told(error)})
-
-
-def in_words(problem: Problem) -> str:
-    """The first place of a question."""
-    if not isinstance(problem, AttentionProblem | MultiHeadProblem):
-        return f"{problem.length} positions of {problem.width} columns in {problem.dtype}"
-    heads = f"{problem.heads} head{'' if problem.heads == 1 else 's'}"
-    return f"{heads} with {problem.query_length} queries and {problem.key_length} keys in {problem.dtype}"

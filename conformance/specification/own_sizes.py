@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 from math import isqrt
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from conformance.problem import AttentionProblem, Problem, Recipe
@@ -15,6 +16,7 @@ COMMON = 4  # so small a number is mostly that of an axis, and other requirement
 _SMALL = {"batch": 2, "heads": 2, "kv_heads": 2, "query_length": 2, "key_length": 3, "width": 3, "value_width": 3}
 ADAPTS_TO = "the whole numbers from 2 to 131,072 in its source and in Support.sizes"
 _SEED = 140
+_COST = attrgetter("cost")
 _Kind = TypeVar("_Kind", bound=Problem)
 
 
@@ -118,7 +120,7 @@ def at_own_sizes(facts: Facts) -> Iterator[Problem]:
         *(_of_rounds(facts, other, (ROUNDS[0], ROUNDS[2])) for other in others),
         _of_rounds(facts, dtype, ROUNDS[5:]),
     )
-    return affordable(facts, found, _work)
+    return affordable(facts, found, _COST)
 
 
 def affordable(facts: Facts, problems: Iterable[_Kind], work_of: Callable[[_Kind], int]) -> Iterator[_Kind]:
@@ -158,7 +160,7 @@ def _of_pairs(facts: Facts, dtype: str) -> Iterator[AttentionProblem]:
 
 def _offered(facts: Facts, found: Iterable[AttentionProblem | None]) -> list[AttentionProblem]:
     """Those that can be asked, what is cheap first."""
-    return sorted((problem for problem in found if problem is not None and problem.features <= facts.features), key=_work)
+    return sorted((problem for problem in found if problem is not None and problem.features <= facts.features), key=_COST)
 
 
 def _problem(dtype: str, sizes: Sizes, ask: Callable[[AttentionProblem], AttentionProblem]) -> AttentionProblem | None:
@@ -172,11 +174,6 @@ def _problem(dtype: str, sizes: Sizes, ask: Callable[[AttentionProblem], Attenti
 def _lengths(problem: AttentionProblem) -> tuple[int, ...]:
     """All keys in the first batch row, fewer in the others."""
     return tuple(max(1, problem.key_length * (3 - row % 3) // 3) for row in range(problem.batch))
-
-
-def _work(problem: AttentionProblem) -> int:
-    rows = problem.batch * problem.heads * problem.query_length * problem.key_length
-    return rows * (problem.width + problem.value_width)
 
 
 REQUIREMENTS: tuple[Requirement, ...] = (

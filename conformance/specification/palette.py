@@ -4,70 +4,51 @@ Sizes differ from each other and are prime where they may be, so that no two axe
 no short binary fraction, so that a rounded scale shows. All obey B·H·Lq·Lk·d ≤ 10⁵: a fraction of a millisecond a problem.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
+
+from conformance.problem import AttentionProblem, MultiHeadProblem, Problem
 
 LARGEST = 100_000  # of B·H·Lq·Lk·d
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """A named shape of attention. Field names as in AttentionProblem."""
+class Shape(SimpleNamespace):
+    """A named shape: its sizes, by the names of the fields of problems."""
 
-    batch: int
-    heads: int
-    kv_heads: int
-    query_length: int
-    key_length: int
-    width: int
-    value_width: int
+    @property
+    def fields(self) -> dict[str, Any]:
+        return dict(vars(self))
 
     @property
     def work(self) -> int:
-        """B·H·Lq·Lk·d."""
-        return self.batch * self.heads * self.query_length * self.key_length * self.width
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return dict(vars(self))
+        """B·H·Lq·Lk·d of attention."""
+        product: int = self.batch * self.heads * self.query_length * self.key_length * self.width
+        return product
 
 
-@dataclass(frozen=True, kw_only=True)
-class MultiHeadShape:
-    """A named shape of multi-head attention. Field names as in MultiHeadProblem."""
-
-    batch: int
-    heads: int
-    query_length: int
-    key_length: int
-    model_width: int
-    inner_width: int
-    value_inner_width: int
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-def _shape(batch: int, heads: int, kv_heads: int, lq: int, lk: int, d: int, dv: int) -> Shape:
-    return Shape(batch=batch, heads=heads, kv_heads=kv_heads, query_length=lq, key_length=lk, width=d, value_width=dv)
+def _shapes(kind: type[Problem], sizes: Mapping[str, tuple[int, ...]]) -> dict[str, Shape]:
+    return {name: Shape(**dict(zip(kind.sizes, numbers, strict=True))) for name, numbers in sizes.items()}
 
 
 # From small to large, since Hypothesis shrinks towards the first.
-SHAPES: dict[str, Shape] = {
-    "small": _shape(2, 2, 2, 3, 3, 4, 4),
-    "square": _shape(2, 3, 3, 13, 13, 8, 8),
-    "wide": _shape(2, 3, 3, 7, 13, 8, 8),
-    "tall": _shape(2, 3, 3, 13, 7, 8, 8),
-    "decode": _shape(2, 3, 3, 1, 13, 8, 8),
-    "prime": _shape(3, 5, 5, 17, 19, 11, 11),
-    "tile": _shape(1, 1, 1, 65, 67, 8, 8),
-    "long": _shape(1, 2, 2, 2, 1031, 8, 8),
-    "value-width": _shape(2, 3, 3, 7, 13, 8, 11),
-    "grouped-decode": _shape(2, 6, 2, 1, 13, 8, 8),
-    "grouped": _shape(2, 6, 2, 7, 13, 8, 8),
-    "grouped-square": _shape(1, 6, 3, 13, 13, 8, 8),
-}
+SHAPES = _shapes(
+    AttentionProblem,
+    {
+        "small": (2, 2, 2, 3, 3, 4, 4),
+        "square": (2, 3, 3, 13, 13, 8, 8),
+        "wide": (2, 3, 3, 7, 13, 8, 8),
+        "tall": (2, 3, 3, 13, 7, 8, 8),
+        "decode": (2, 3, 3, 1, 13, 8, 8),
+        "prime": (3, 5, 5, 17, 19, 11, 11),
+        "tile": (1, 1, 1, 65, 67, 8, 8),
+        "long": (1, 2, 2, 2, 1031, 8, 8),
+        "value-width": (2, 3, 3, 7, 13, 8, 11),
+        "grouped-decode": (2, 6, 2, 1, 13, 8, 8),
+        "grouped": (2, 6, 2, 7, 13, 8, 8),
+        "grouped-square": (1, 6, 3, 13, 13, 8, 8),
+    },
+)
 
 # The sets from which a requirement draws (``Draw.shapes``).
 SHAPE_SETS: dict[str, tuple[str, ...]] = {
@@ -89,25 +70,16 @@ SHAPE_SETS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _multi_head(batch: int, heads: int, lq: int, lk: int, model: int, inner: int, value_inner: int) -> MultiHeadShape:
-    return MultiHeadShape(
-        batch=batch,
-        heads=heads,
-        query_length=lq,
-        key_length=lk,
-        model_width=model,
-        inner_width=inner,
-        value_inner_width=value_inner,
-    )
-
-
-MULTI_HEAD_SHAPES: dict[str, MultiHeadShape] = {
-    "one-head": _multi_head(2, 1, 5, 5, 8, 8, 8),
-    "square": _multi_head(2, 3, 7, 7, 15, 15, 15),
-    "cross": _multi_head(2, 3, 5, 7, 15, 15, 15),
-    "many": _multi_head(2, 8, 5, 5, 16, 16, 16),
-    "inner": _multi_head(2, 3, 5, 5, 10, 6, 18),
-}
+MULTI_HEAD_SHAPES = _shapes(
+    MultiHeadProblem,
+    {
+        "one-head": (2, 1, 5, 5, 8, 8, 8),
+        "square": (2, 3, 7, 7, 15, 15, 15),
+        "cross": (2, 3, 5, 7, 15, 15, 15),
+        "many": (2, 8, 5, 5, 16, 16, 16),
+        "inner": (2, 3, 5, 5, 10, 6, 18),
+    },
+)
 
 # Length and width of encodings that are added to a batch.
 SINUSOIDAL_SIZES: tuple[tuple[int, int], ...] = ((4, 6), (9, 8), (17, 12), (33, 16))

@@ -7,7 +7,7 @@ last, partial tile goes wrong. Sizes beyond 2¹⁶ are where 16-bit counters and
 from collections.abc import Iterator, Mapping
 from itertools import combinations, permutations
 
-from conformance.problem import AttentionProblem, MultiHeadProblem
+from conformance.problem import Problem
 
 TILES = (8, 16, 32, 64, 128, 256, 512, 1024)
 LARGER = 16  # times: a dimension much larger than another
@@ -52,22 +52,18 @@ def class_of(size: int) -> str | None:
     return next((name for name, sizes in CLASSES.items() if size in sizes), None)
 
 
-def sizes_of(problem: AttentionProblem | MultiHeadProblem) -> dict[str, int]:
+def sizes_of(problem: Problem) -> dict[str, int]:
     """By dimension; the group is the number of query heads for each key head, widths are those of one head."""
-    if isinstance(problem, AttentionProblem):
-        derived = {"group": problem.heads // problem.kv_heads}
-    else:
-        derived = {"width": problem.inner_width // problem.heads, "value_width": problem.value_inner_width // problem.heads}
-    return {name: derived.get(name) or getattr(problem, name) for name in DIMENSIONS[problem.operation]}
+    sizes = {name: getattr(problem, name) for name in problem.sizes} | problem.sizes_of_heads()
+    return {name: sizes[name] for name in DIMENSIONS[problem.operation]}
 
 
-def arguments_of(problem: AttentionProblem | MultiHeadProblem) -> tuple[str, ...]:
+def arguments_of(problem: Problem) -> tuple[str, ...]:
     """What the problem asks for beside sizes, each mask and bias with its form; "plain" where it is nothing."""
     asked = [] if problem.mask is None else [f"mask {problem.mask.form}"]
-    if isinstance(problem, AttentionProblem):
-        asked += [] if problem.bias is None else [f"bias {problem.bias.form}"]
-        asked += [] if problem.scale is None else ["scale"]
-        asked += [] if problem.layout == "contiguous" else [problem.layout]
+    asked += [] if problem.bias is None else [f"bias {problem.bias.form}"]
+    asked += [] if problem.scale is None else ["scale"]
+    asked += [] if problem.layout == "contiguous" else [problem.layout]
     asked += [] if problem.causal == "none" else [problem.causal]
     asked += [] if problem.key_lengths is None else ["key lengths"]
     return tuple(asked) or ("plain",)

@@ -50,7 +50,7 @@ class Command(click.Command):
             sys.exit(code)
 
 
-class EndingGroup(Command, click.Group):
+class CommandGroup(Command, click.Group):
     """A group of which every command ends so."""
 
 

@@ -10,6 +10,7 @@ from conformance.adapter.known import Known, known
 from conformance.errors import UsageError
 from conformance.expectations import Expectations, judge_timed
 from conformance.judging.verdict import Outcome
+from conformance.operations import operations
 from conformance.records import Line, Passes, SelfComparison, Timing
 from conformance.timing.contest import StoppingRule, TimedProblem
 from conformance.timing.gradients import lacking
@@ -17,20 +18,12 @@ from conformance.timing.growth import GROWTH, growths
 from conformance.timing.shapes import LADDER, Suite, rung, with_feature
 from conformance.timing.worker import ContestTask, Died, Worker
 
-BASELINES: dict[str, str] = {
-    "attention": "numpy-direct",
-    "multi_head_attention": "numpy-multi-head",
-    "sinusoidal_encoding": "numpy-sinusoidal",
-}
 FULL = StoppingRule()
 OF_REPETITION = 60  # rounds of a comparison with itself that failed at first
 OF_GROWTH = StoppingRule(least=5, most=5, seconds=0.0)
 # What ratios are relative to where nothing is said, the first that is there: by operation, passes and device.
-_DEFAULTS: dict[tuple[str, Passes, str], tuple[str, ...]] = {
-    **{(operation, "forward", "cpu"): (name,) for operation, name in BASELINES.items()},
-    ("attention", "forward+backward", "cpu"): ("torch-direct", "jax-einsum"),
-    ("attention", "forward", "cuda"): ("torch-cuda-direct",),
-    ("attention", "forward+backward", "cuda"): ("torch-cuda-direct",),
+_DEFAULTS: dict[tuple[str, str, str], tuple[str, ...]] = {
+    (name, *key): baselines for name, operation in operations().items() for key, baselines in operation.baselines.items()
 }
 
 

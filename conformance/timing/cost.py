@@ -17,10 +17,9 @@ from conformance.expectations import no_expectations
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Judge
 from conformance.specification import requirements
-from conformance.specification.draw import Draw
 from conformance.specification.requirement import Requirement, nothing
 
-IMPLEMENTATION = "numpy-direct"
+IMPLEMENTATION, OPERATION = "numpy-direct", "attention"
 DTYPE = "float32"
 EXAMPLES = TIERS["full"]  # per requirement and round
 EARLY, LATE = 2_000, 20_000  # problems after which memory is compared
@@ -102,12 +101,13 @@ def _items(seed: int) -> Iterator[ItemRun]:
 
 def _is_typical(requirement: Requirement) -> bool:
     """Whether its problems are put once each, to be judged by value."""
-    return requirement.check == "values" and isinstance(requirement.random, Draw) and DTYPE in requirement.random.dtypes
+    asked = requirement.operation == OPERATION and requirement.check == "values"
+    return asked and requirement.random is not None and DTYPE in requirement.random.dtypes
 
 
 def _in_one_dtype(requirement: Requirement) -> Requirement:
     """``requirement`` with its random cases alone, under an id to which no golden case belongs."""
-    assert isinstance(requirement.random, Draw)
+    assert requirement.random is not None
     draw = replace(requirement.random, dtypes=(DTYPE,))
     return replace(requirement, id=f"ATT-{requirement.area}-000", designed=nothing, random=draw)
 

@@ -10,6 +10,7 @@ from conformance.adapter import Differentiates, Implementation, Surrounds
 from conformance.adapter.known import Known
 from conformance.errors import Unsupported
 from conformance.harness.prepared import PreparedCall
+from conformance.operations import operation_of
 from conformance.problem.returned import OUTPUT
 
 DIFFERENTIATED = 3  # positional arguments: query, key, value
@@ -25,7 +26,8 @@ def lacking(known: Known) -> str:
 def _lack(differentiates: bool, framework: str, operation: str) -> str:
     if not differentiates:
         return f"gradients in {framework}"
-    return "" if operation == "attention" else f"the backward pass of {operation}"
+    differentiated = any(passes == "forward+backward" for passes, _ in operation_of(operation).baselines)
+    return "" if differentiated else f"the backward pass of {operation}"
 
 
 def differentiated(implementation: Implementation, prepared: PreparedCall) -> Both:

@@ -3,10 +3,13 @@
 Absolute sizes are smaller than the originals, what a suite varies is not: ``Suite.source`` says what was scaled.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import UsageError, quoted
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, Recipe, SinusoidalProblem
+from conformance.operations import operations
+from conformance.operations.attention import in_sizes as attention
+from conformance.problem import Problem, Recipe
 
 FEATURES = ("listed", "plain", "causal", "mask")
 
@@ -17,40 +20,11 @@ class Suite:
 
     meaning: str
     source: str
-    shapes: dict[str, dict[str, Problem]]
+    shapes: Mapping[str, Mapping[str, Problem]]
     trains: bool = True
 
 
-def _attention(batch: int, heads: int, kv_heads: int, lq: int, lk: int, width: int = 64, causal: str = "none") -> Problem:
-    return AttentionProblem(
-        batch=batch, heads=heads, kv_heads=kv_heads, query_length=lq, key_length=lk, width=width, value_width=width, causal=causal
-    )
-
-
-def _multi_head(batch: int, lq: int, lk: int, causal: str = "none") -> Problem:
-    return MultiHeadProblem(
-        batch=batch, heads=4, query_length=lq, key_length=lk, model_width=256, inner_width=256, value_inner_width=256,
-        source="self" if lq == lk else "cross", projection_bias=True, output="bias", causal=causal,
-    )  # fmt: skip
-
-
-TIMED: dict[str, dict[str, Problem]] = {
-    "attention": {
-        "short": _attention(8, 8, 8, 64, 64),
-        "prefill": _attention(1, 4, 4, 512, 512, causal="top-left"),
-        "decode": _attention(1, 8, 8, 1, 1024),
-        "grouped": _attention(1, 8, 2, 256, 256, causal="top-left"),
-    },
-    "multi_head_attention": {
-        "short": _multi_head(8, 64, 64),
-        "prefill": _multi_head(1, 512, 512, causal="top-left"),
-        "decode": _multi_head(1, 1, 1024),
-    },
-    "sinusoidal_encoding": {
-        "short": SinusoidalProblem(length=64, width=256),
-        "prefill": SinusoidalProblem(length=2048, width=256),
-    },
-}
+TIMED: dict[str, Mapping[str, Problem]] = {name: operation.timed() for name, operation in operations().items()}
 
 SUITES: dict[str, Suite] = {
     "cpu-small": Suite(
@@ -61,30 +35,30 @@ SUITES: dict[str, Suite] = {
     "prefill": Suite(
         "a causal prompt that gets longer",
         "PyTorch, benchmarks/transformer/sdpa.py: batches 1 … 16, 16 or 32 heads, lengths 512 … 8192; here 1, 4, 128 … 512",
-        {"attention": {f"L{n}": _attention(1, 4, 4, n, n, causal="top-left") for n in (128, 256, 512)}},
+        {"attention": {f"L{n}": attention(1, 4, 4, n, n, causal="top-left") for n in (128, 256, 512)}},
     ),
     "decode": Suite(
         "one query against a cache that gets longer: bound by memory, so bytes a second are shown",
         "FlashInfer and flash-decoding: one query, caches of up to 128k keys; here 512 … 8192, batch 2, 8 heads over 2",
-        {"attention": {f"Lk{n}": _attention(2, 8, 2, 1, n) for n in (512, 2048, 8192)}},
+        {"attention": {f"Lk{n}": attention(2, 8, 2, 1, n) for n in (512, 2048, 8192)}},
         trains=False,
     ),
     "gqa": Suite(
         "the same work with fewer and fewer key heads",
         "PyTorch, benchmarks/transformer/sdpa.py: heads 16/16, 16/2, 32/32, 32/4 at 512 … 8192; here 8/8, 8/2, 8/1 at 256",
-        {"attention": {f"H8-{kv}": _attention(1, 8, kv, 256, 256, causal="top-left") for kv in (8, 2, 1)}},
+        {"attention": {f"H8-{kv}": attention(1, 8, kv, 256, 256, causal="top-left") for kv in (8, 2, 1)}},
     ),
     "long": Suite(
         "lengths at which memory for all scores begins to matter",
         "tritonbench, flash_attention: batch 4, 48 heads, width 64, lengths 2^7 … 2^14; here 1, 1, 2^9 … 2^11",
-        {"attention": {f"L{n}": _attention(1, 1, 1, n, n) for n in (512, 1024, 2048)}},
+        {"attention": {f"L{n}": attention(1, 1, 1, n, n) for n in (512, 1024, 2048)}},
     ),
     "paper": Suite(
         "a constant number of tokens in fewer and longer sequences, widths of 64 and 128",
         "Dao 2023 (FlashAttention-2), section 4.1: 16k tokens, model width 2048, lengths 512 … 16k; here 1024 tokens, width 128",
         {
             "attention": {
-                f"B{1024 // n}-L{n}-d{width}": _attention(1024 // n, 128 // width, 128 // width, n, n, width)
+                f"B{1024 // n}-L{n}-d{width}": attention(1024 // n, 128 // width, 128 // width, n, n, width)
                 for width in (64, 128)
                 for n in (128, 1024)
             }
@@ -97,7 +71,7 @@ LADDER = (128, 256, 512, 1024, 2048)  # lengths for growth, the same in query an
 
 def rung(length: int) -> Problem:
     """The problem of a ladder's ``length``."""
-    return _attention(1, 1, 1, length, length)
+    return attention(1, 1, 1, length, length)
 
 
 def describe_suites() -> str:
@@ -120,8 +94,6 @@ def suites(names: tuple[str, ...]) -> dict[str, Suite]:
 def as_offered(problem: Problem, features: frozenset[str]) -> Problem:
     """The shape without the biases that an implementation of these ``features`` lacks, and with one memory where it takes no two:
     they cost next to nothing."""
-    if not isinstance(problem, MultiHeadProblem):
-        return problem
     if "separate-values" in problem.features - features:
         problem = problem.but(source="memory")
     if "output-bias" in problem.features - features:
@@ -140,7 +112,7 @@ def with_feature(name: str, problem: Problem, feature: str) -> tuple[str, Proble
         raise UsageError(f"Unknown feature {quoted(feature)}: there are {', '.join(FEATURES)}.")
     if feature == "listed":
         return name, problem
-    if not isinstance(problem, AttentionProblem | MultiHeadProblem):
+    if not problem.attends:
         return None
     plain = problem.but(causal="none", mask=None)
     if feature == "causal":

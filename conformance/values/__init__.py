@@ -1,4 +1,4 @@
-"""From a problem to its arrays, the same bits on every machine."""
+"""From a problem to its arrays, the same bits on every machine: drawn, or, of golden problems, read from their files."""
 
 from conformance.values.materialise import materialise
 

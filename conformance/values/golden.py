@@ -16,8 +16,9 @@ from msgspec import Meta
 
 from conformance.errors import UsageError, cut, quoted
 from conformance.features import features
-from conformance.problem import AttentionProblem, MultiHeadProblem, Problem, parse
-from conformance.problem.inputs import AttentionInputs, Inputs, MultiHeadInputs, SinusoidalInputs, Weights
+from conformance.operations import operation_of
+from conformance.problem import Problem, parse
+from conformance.problem.inputs import Inputs
 from conformance.system.resources import golden_folder
 from conformance.values.golden_files import checked_tensor, kept_tensors, read_json
 
@@ -110,20 +111,7 @@ def inputs_from(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Inputs:
         feature.argument: arrays.get(feature.argument) if feature.is_stored else feature.given(problem)
         for feature in features(problem.operation)
     }
-    if isinstance(problem, AttentionProblem):
-        return AttentionInputs(query=arrays["query"], key=arrays["key"], value=arrays["value"], **given)
-    if isinstance(problem, MultiHeadProblem):
-        query = arrays["query"]
-        key = query if problem.source == "self" else arrays["key"]
-        weights = {name.removeprefix("weights."): array for name, array in arrays.items() if name.startswith("weights.")}
-        return MultiHeadInputs(
-            query=query, key=key, value=arrays["value"] if problem.source == "cross" else key, weights=Weights(**weights),
-            num_heads=problem.heads, **given,
-        )  # fmt: skip
-    return SinusoidalInputs(
-        length=problem.length, width=problem.width, dtype=problem.dtype, arrangement=problem.arrangement,
-        frequencies="d" if problem.frequencies == "default" else problem.frequencies, rows=problem.rows, x=arrays.get("x"),
-    )  # fmt: skip
+    return operation_of(problem).stored(problem, arrays, given)
 
 
 def _tensors(case: GoldenCase, described: Mapping[str, dict[str, Any]]) -> dict[str, np.ndarray]:
@@ -162,26 +150,6 @@ class _CaseEntry(msgspec.Struct):
     expected: dict[str, dict[str, Any]]
 
 
-def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The shapes of those arrays that a problem's sizes alone give."""
-    if isinstance(problem, AttentionProblem):
-        keys = problem.batch, problem.kv_heads, problem.key_length
-        queries = problem.batch, problem.heads, problem.query_length
-        return {
-            "query": (*queries, problem.width),
-            "key": (*keys, problem.width),
-            "value": (*keys, problem.value_width),
-            "output": (*queries, problem.value_width),
-        }
-    if isinstance(problem, MultiHeadProblem):
-        rows, tokens = (problem.batch, problem.query_length), (problem.batch, problem.key_length, problem.model_width)
-        width = problem.value_inner_width if problem.output == "none" else problem.model_width
-        return {"query": (*rows, problem.model_width), "key": tokens, "value": tokens, "output": (*rows, width)}
-    positions = problem.length if problem.rows is None else len(problem.rows)
-    added = (problem.batch,) if problem.batch else ()
-    return {"x": (*added, problem.length, problem.width), "output": (*added, positions, problem.width)}
-
-
 def _case(content: Any, path: Path, position: int) -> GoldenCase:
     try:
         entry = msgspec.convert(content, _CaseEntry)
@@ -192,7 +160,7 @@ def _case(content: Any, path: Path, position: int) -> GoldenCase:
         described = (*case.inputs.values(), *case.expected.values())
         if not all(key in tensor for tensor in described for key in ("dtype", "shape", "sha256")):
             raise ValueError("a tensor lacks dtype, shape or sha256")
-        for name, shape in _shapes(case.problem).items():
+        for name, shape in case.problem.shapes().items():
             described_so = {**case.inputs, **case.expected}.get(name, {"shape": list(shape)})["shape"]
             if described_so != list(shape):
                 raise ValueError(f"{name} has not the shape of its problem")

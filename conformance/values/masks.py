@@ -82,7 +82,7 @@ def all_but_one(shape: Shape, stream: Stream, argument: float | None) -> Bool[np
 
 @MASKS.entry("empty-rows")
 def fully_masked_rows(shape: Shape, stream: Stream, argument: float | None) -> Bool[np.ndarray, "..."]:
-    """As random, but the rows 0, 3, 6 … see no key at all: what they give is a convention, the others must be right."""
+    """As random, but the rows 0, 3, 6 … are fully masked: what they give is a convention, the others must be right."""
     mask = random(shape, stream, argument)
     mask[..., ::3, :] = False
     return mask

@@ -16,7 +16,7 @@ from conformance.numerics.dtypes import round_to
 from conformance.numerics.philox import Stream
 from conformance.problem import Cookbook, ProblemError
 from conformance.problem.inputs import MultiHeadInputs
-from conformance.problem.visibility import tokens_as_heads, visible_pairs
+from conformance.problem.visibility import visible_pairs
 from conformance.values.transformations import index_named, whole
 
 MULTI_HEAD_TRANSFORMATIONS = Cookbook("transformation of multi-head attention")
@@ -150,4 +150,4 @@ def _where_hidden(inputs: MultiHeadInputs, tokens: np.ndarray, number: float) ->
 
 
 def _hidden_tokens(inputs: MultiHeadInputs) -> Bool[np.ndarray, "b lk"]:
-    return np.logical_not(visible_pairs(tokens_as_heads(inputs)).any(axis=(1, 2)))
+    return np.logical_not(visible_pairs(inputs).any(axis=(1, 2)))

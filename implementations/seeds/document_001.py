@@ -1,8 +1,8 @@
 """Document 001: self-attention in PyTorch by einsum, with one projection per role that all heads share.
 
 Two things in it are wrong: the scores are divided by √embed_size, the width of the whole embedding, where the width of a head is
-due; and the projections, though they are made, are not applied. ``document-001-as-printed`` has both, ``document-001-attention``
-the first only, which is how the text around the code describes it.
+expected; and the projections, though they are made, are not applied. ``document-001-as-printed`` has both,
+``document-001-attention`` the first only, which is how the text around the code describes it.
 """
 
 from collections.abc import Callable

@@ -75,7 +75,7 @@ function drawPicture(box) {
       opacity: Number.isFinite(v) ? (written ? 0.6 : 0.92) * Math.min(Math.abs(v) / largest, 1) : 0,
       hatched: !Number.isFinite(v) || blind[i],
       text: brief(v),
-      title: `${rowName(i)}, column ${span(columns, j, width)}: ${what} ${brief(v)}${blind[i] ? "; the row sees no key" : ""}`,
+      title: `${rowName(i)}, column ${span(columns, j, width)}: ${what} ${brief(v)}${blind[i] ? "; a fully masked row" : ""}`,
     };
   };
   const error = (i, j) => {
@@ -113,7 +113,7 @@ function drawPicture(box) {
   legend.className = "key";
   const cut = most(got) > largest ? `; beyond that, up to ±${brief(most(got))}, colours stay` : "";
   const notes = [`Values from −${brief(largest)} (orange) to ${brief(largest)} (blue)${cut}. Red${written ? "" : " with a dot"}: beyond the budget; outlined: the worst.`];
-  if (blind.some(Boolean)) notes.push("Hatched rows see no key.");
+  if (blind.some(Boolean)) notes.push("Hatched rows are fully masked.");
   if ([...got, ...want].flat().some((v) => !Number.isFinite(v))) notes.push("Hatched values are NaN or infinite.");
   if (r.flat().some(Number.isNaN)) notes.push("Hatched errors are not judged.");
   legend.textContent = notes.join(" ");

@@ -62,5 +62,5 @@ def _of_convention(ask: Ask, outcome: Outcome, what: str, reproduced: tuple[str,
 
 
 def _reproduced(known: Known, text: str) -> tuple[str, ...]:
-    """The problem, and the command that puts it again; nothing where none was put."""
+    """The problem, and the command that reproduces it; nothing where none was put."""
     return (f"problem: {text}", f"reproduce: {reproduce_command(text, known)}") if text else ()

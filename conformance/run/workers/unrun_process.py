@@ -27,7 +27,7 @@ from conformance.cases.random import corpus
 from conformance.errors import ProblemError, Unsupported, told
 from conformance.harness.subject import Subject
 from conformance.judging.judge import Failed, Judge
-from conformance.problem import Problem, SinusoidalProblem
+from conformance.problem import Problem
 from conformance.records import Unrun, encode
 from conformance.records.unrun import Function
 from conformance.run.workers.afterwards import UnrunTask
@@ -175,7 +175,11 @@ def _problems(subject: Subject, seed: int) -> Iterator[Problem]:
 
 def _kind(problem: Problem) -> tuple[Any, ...]:
     """Problems of one kind mostly run the same lines."""
-    if isinstance(problem, SinusoidalProblem):
-        return problem.dtype, problem.arrangement, problem.frequencies, problem.width % 2
-    transformations = tuple(transformation.name for transformation in problem.transformations)
-    return problem.features, problem.dtype, problem.causal, transformations, getattr(problem, "layout", "")
+    words = (getattr(problem, name) for name in ("layout", "arrangement", "frequencies") if problem.has(name))
+    return (
+        problem.features,
+        problem.dtype,
+        problem.causal,
+        tuple(transformation.name for transformation in problem.transformations),
+        *words,
+    )
