@@ -1,4 +1,4 @@
-"""Mutants of the central modules: ``nox -s mutants -- judging/verdict oracle/budget`` makes those of some and runs tests.
+"""Mutants of the central modules: ``nox -s mutants -- verdict oracle/budget`` makes those of some and runs the quick tests.
 
 mutmut (pyproject.toml) changes one thing at a time in a copy of the code and runs the tests that reach it. A mutant that no test
 kills must stand in mutants.toml, with a reason; one that stands there and is killed must not. ``--update`` writes those that are
@@ -143,7 +143,8 @@ def write(found: Iterable[Mutant]) -> None:
     for (function, why), changes in sorted(rows.items()):
         table = tomlkit.table()
         table["function"], table["why"] = function, why
-        table["changes"] = tomlkit.array(sorted(changes)).multiline(len(changes) > 1)
+        table["changes"] = tomlkit.array().multiline(len(changes) > 1)
+        table["changes"].extend(sorted(changes))
         tables.append(table)
     document["survivors"] = tables
     KNOWN.write_text(tomlkit.dumps(document), encoding="utf-8")
