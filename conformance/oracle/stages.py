@@ -90,8 +90,10 @@ class Flow:
 
     def of_all_keys(self, array: Array, fill: Any) -> Array:
         """(…, #Lk) with ``fill`` for the keys that are added."""
-        added = self.tensors.added
-        return np.concatenate([self.of_each_key(array), np.full((*array.shape[:-1], added), fill)], axis=-1) if added else array
+        if not self.tensors.added:
+            return array
+        filled = np.full((*array.shape[:-1], self.tensors.added), fill, array.dtype)
+        return np.concatenate([self.of_each_key(array), filled], axis=-1)
 
     def of_each_key(self, array: Array) -> Array:
         """(…, #Lk) as (…, Lk)."""
