@@ -27,6 +27,7 @@ def _found() -> list[Feature]:
     return [module.FEATURE for module in modules if hasattr(module, "FEATURE")]
 
 
+@cache
 def feature(operation: str, name: str) -> Feature | None:
     """The one of that name; None for what follows from sizes or is another operation's."""
     return next((one for one in features(operation) if one.name == name), None)

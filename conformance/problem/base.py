@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from functools import cache, cached_property
 from typing import Any, ClassVar, Self
@@ -96,7 +97,7 @@ class Problem:
     @cached_property
     def text(self) -> str:
         """The text form, from which ``parse`` makes an equal problem."""
-        said = (f"{field.key}={field.kind.write(field.values(self))}" for field in self.fields() if field.is_said(self))
+        said = [f"{field.key}={field.kind.write(field.values(self))}" for field in self.fields() if field.is_said(self)]
         return " ".join([self.operation, *said])
 
     @classmethod
@@ -119,7 +120,12 @@ class Problem:
     @cached_property
     def features(self) -> frozenset[str]:
         """What an implementation must offer beyond the plain operation to be asked this."""
-        return frozenset(name for field in self.fields() for name, asked in field.asks.items() if asked(self))
+        return frozenset([name for name, asked in self._asks() if asked(self)])
+
+    @classmethod
+    @cache
+    def _asks(cls) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
+        return tuple(asked for field in cls.fields() for asked in field.asks.items())
 
     @cached_property
     def parameters(self) -> dict[str, Any]:

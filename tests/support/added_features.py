@@ -26,8 +26,8 @@ def added(feature: Feature) -> Iterator[None]:
 
 def _forget() -> None:
     """What was found in the folder, and what follows from it."""
-    for kept in (features.every_feature, features.features, features.in_order, features._unasked, stages):
+    for kept in (features.every_feature, features.feature, features.features, features.in_order, features._unasked, stages):
         kept.cache_clear()
-    for of_class in (Problem.fields, Problem._of_features, Problem._owners, Arguments.defaults):
+    for of_class in (Problem.fields, Problem._asks, Problem._of_features, Problem._owners, Arguments.defaults):
         of_class.__func__.cache_clear()
     golden.forget()
