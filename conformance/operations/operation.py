@@ -1,5 +1,6 @@
 """What an operation is: its problem, its arrays, how functions are called for it, and what it brings for each later room."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ Conversion = Callable[[np.ndarray], Any]  # of an array of ours into one of a fr
 Named = dict[str, Any]
 
 
-class Operation:
+class Operation(ABC):
     """One module of this folder.
 
     What is a fact of ``problem`` or ``inputs`` alone is said there (sizes, widths, whether queries attend to keys); what rooms
@@ -64,29 +65,29 @@ class Operation:
 
     # What is to be judged.
 
+    @abstractmethod
     def materialise(self, problem: Any) -> Arguments:
         """The inputs that ``problem`` describes, bit for bit; see conformance/values/materialise.py."""
-        raise NotImplementedError
 
+    @abstractmethod
     def truth(self, inputs: Any) -> Any:
         """What it must give (conformance/oracle/expected.py), with the budget of each element."""
-        raise NotImplementedError
 
+    @abstractmethod
     def exactly(self, inputs: Any) -> dict[str, Array]:
         """The exact twin: ``output``, and intermediates by name, in mpmath, written apart from ``truth``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arguments(self, inputs: Any, implementation: Any, to: Conversion, asked: Named) -> tuple[list[Any], Named]:
         """Of a call: those by position, and those by the suite's names; ``asked`` are those of features."""
-        raise NotImplementedError
 
+    @abstractmethod
     def function(self, on: Callable[[Any], Any]) -> Callable[..., Any]:
         """``on``, of inputs, as a plain function with the parameters of the operation and of all features."""
-        raise NotImplementedError
 
+    @abstractmethod
     def simplest(self, dtype: str, layouts: tuple[str, ...]) -> Problem:
         """The plainest problem, in a shape that the requirements have too."""
-        raise NotImplementedError
 
     def compute(self, inputs: Any, **own: Callable[..., Array]) -> Array:
         """The right output in the inputs' dtype, with steps of one's ``own`` where it has such (conformance/faults/steps.py):
@@ -119,11 +120,11 @@ class Operation:
     def examples(self, draw: Any, free: bool) -> Any:
         """A strategy of examples of what ``draw`` allows (conformance/specification/draw.py, conformance/cases/strategies.py),
         in palette shapes or in free ones."""
-        raise NotImplementedError
+        raise NotImplementedError  # asked only of what is drawn, soaked or frozen
 
     def soaked(self, dice: Any, number: int) -> Problem:
         """A random problem of the soak test, ``number`` from 1 to ``soak_share``."""
-        raise NotImplementedError
+        raise NotImplementedError  # asked only of what is drawn, soaked or frozen
 
     def company(self, problem: Any) -> Iterable[Problem]:
         """Problems that differ from ``problem`` in one respect each, for calls between two of it."""
@@ -149,6 +150,7 @@ class Operation:
 
     def demand(self, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> None:
         """Raises Unsupported where ``problem`` cannot be asked, whatever its features."""
+        return None
 
     def can(self, feature: str, way: str, problem: Any, implementation: Any, conventions: Mapping[str, str]) -> bool:
         """Whether what offers ``feature`` can be asked for it in that way."""
@@ -193,7 +195,7 @@ class Operation:
 
     def stored(self, problem: Any, arrays: Mapping[str, Array], asked: Named) -> Arguments:
         """The inputs of ``problem`` that these arrays amount to; ``asked`` are the arguments of features."""
-        raise NotImplementedError
+        raise NotImplementedError  # asked only of what is drawn, soaked or frozen
 
     def frozen(self, problem: Any, inputs: Any, golden: Recipe) -> Named:
         """The fields of the problem of a golden case that are to be what the arrays are; ``golden`` stands for stored ones."""
